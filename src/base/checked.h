@@ -1,0 +1,28 @@
+// Arithmetic on sizes that come from outside: every result is checked before it is used.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace lockstep {
+
+// a + b or a * b, or nothing when 64 bits do not hold the result.
+inline std::optional<uint64_t> checked_add(uint64_t a, uint64_t b) {
+  uint64_t sum;
+  if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
+  return sum;
+}
+inline std::optional<uint64_t> checked_mul(uint64_t a, uint64_t b) {
+  uint64_t product;
+  if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
+  return product;
+}
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+constexpr int64_t round_up(int64_t a, int64_t multiple) {
+  return ceil_div(a, multiple) * multiple;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,145 @@
+// Joins the files of a GGUF checkpoint: one table of tensors, one index of names.
+#include "checkpoint/gguf_checkpoint.h"
+
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+#include "checkpoint/gguf_file.h"
+#include "checkpoint/in_quotes.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMostParts = 65535;
+
+// Where a file stands in a split. A file that is not divided is part 0 of 1.
+struct Part {
+  int64_t index = 0;  // counted from 0, as in the metadata; file names count from 1
+  int64_t count = 1;
+  std::optional<int64_t> tensors;  // in all parts together
+};
+
+Part part_of(const Metadata& metadata) {
+  const auto count = metadata.get_int("split.count", 0, kMostParts).value_or(1);
+  if (count <= 1) return {};
+  return {.index = metadata.require_int("split.no", 0, count - 1),
+          .count = count,
+          .tensors = metadata.get_int("split.tensors.count", 0, std::numeric_limits<int32_t>::max())};
+}
+
+// "-00001-of-00003.gguf"
+std::string name_ending(int64_t index, int64_t count) {
+  return fmt::format("-{:05}-of-{:05}.gguf", index + 1, count);
+}
+
+class GgufCheckpoint final : public Checkpoint {
+ public:
+  explicit GgufCheckpoint(MappedFile first) : metadata_(first.path()) {
+    HeaderBudget budget;
+    auto parsed = parse_gguf(first.bytes(), first.path(), budget);
+    format_ = fmt::format("GGUF v{}", parsed.version);
+    metadata_ = std::move(parsed.metadata);
+    tensors_ = std::move(parsed.tensors);
+    files_.push_back(std::move(first));
+    add_other_parts(budget);
+    index_names();
+  }
+
+  std::string_view format() const override { return format_; }
+  const Metadata& metadata() const override { return metadata_; }
+  std::span<const TensorInfo> tensors() const override { return tensors_; }
+  int64_t file_bytes() const override {
+    int64_t sum = 0;
+    for (const auto& file : files_) sum += static_cast<int64_t>(file.bytes().size());
+    return sum;
+  }
+  const TensorInfo* find(std::string_view name) const override {
+    const auto place = index_.find(name);
+    return place == index_.end() ? nullptr : place->second;
+  }
+  void will_need(std::span<const std::byte> bytes) const override { advise(bytes, &MappedFile::will_need); }
+  void done_with(std::span<const std::byte> bytes) const override { advise(bytes, &MappedFile::done_with); }
+
+ private:
+  using Advice = void (MappedFile::*)(size_t begin, size_t size) const;
+  void add_other_parts(HeaderBudget& budget);
+  void index_names();
+  const MappedFile* file_with(std::span<const std::byte> bytes) const;
+  void advise(std::span<const std::byte> bytes, Advice advice) const;
+
+  std::string format_;
+  std::vector<MappedFile> files_;  // in the order of the split
+  Metadata metadata_;
+  std::vector<TensorInfo> tensors_;
+  std::map<std::string_view, const TensorInfo*> index_;  // views of the names in tensors_
+};
+
+void GgufCheckpoint::add_other_parts(HeaderBudget& budget) {
+  const auto first = part_of(metadata_);
+  if (first.count == 1) return;
+  const std::string path = files_.front().path();
+  const auto ending = name_ending(first.index, first.count);
+  if (!path.ends_with(ending)) {
+    fail(ErrorKind::Malformed,
+         "{}: it is part {} of {} of a split model, but its name does not end in {}, so the others cannot be found; "
+         "give the files the names they had",
+         path, first.index + 1, first.count, in_quotes(ending));
+  }
+  const auto stem = path.substr(0, path.size() - ending.size());
+  if (first.index != 0) {
+    fail(ErrorKind::Usage, "{}: it is part {} of {} of a split model; open the first part, {}{}", path, first.index + 1,
+         first.count, stem, name_ending(0, first.count));
+  }
+  for (int64_t i = 1; i < first.count; ++i) {
+    MappedFile file(stem + name_ending(i, first.count));
+    auto parsed = parse_gguf(file.bytes(), file.path(), budget);
+    const auto part = part_of(parsed.metadata);
+    if (part.index != i || part.count != first.count) {
+      fail(ErrorKind::Malformed, "{}: its metadata says part {} of {}; its name says part {} of {}", file.path(),
+           part.index + 1, part.count, i + 1, first.count);
+    }
+    tensors_.insert(tensors_.end(), std::make_move_iterator(parsed.tensors.begin()),
+                    std::make_move_iterator(parsed.tensors.end()));
+    files_.push_back(std::move(file));
+  }
+  if (first.tensors && static_cast<size_t>(*first.tensors) != tensors_.size()) {
+    fail(ErrorKind::Malformed, "{}: split.tensors.count is {}, but its {} parts hold {} tensors", path, *first.tensors,
+         first.count, tensors_.size());
+  }
+}
+
+void GgufCheckpoint::index_names() {
+  for (const auto& tensor : tensors_) {
+    if (!index_.emplace(tensor.name, &tensor).second) {
+      fail(ErrorKind::Malformed, "{}: tensor {} is there twice; each name may be there once",
+           file_with(tensor.bytes)->path(), in_quotes(tensor.name));
+    }
+  }
+}
+
+// nullptr when the bytes are not of this checkpoint.
+const MappedFile* GgufCheckpoint::file_with(std::span<const std::byte> bytes) const {
+  const std::less<> before;  // `<` on pointers into different mappings has no meaning
+  for (const auto& file : files_) {
+    const auto mapped = file.bytes();
+    if (!before(bytes.data(), mapped.data()) && before(bytes.data(), mapped.data() + mapped.size())) return &file;
+  }
+  return nullptr;
+}
+
+void GgufCheckpoint::advise(std::span<const std::byte> bytes, Advice advice) const {
+  const auto* file = file_with(bytes);
+  if (file == nullptr) return;
+  (file->*advice)(static_cast<size_t>(bytes.data() - file->bytes().data()), bytes.size());
+}
+
+}  // namespace
+
+std::unique_ptr<Checkpoint> open_gguf(MappedFile file) {
+  return std::make_unique<GgufCheckpoint>(std::move(file));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,88 @@
+// Flags, the machine's topology and the model's limits -> EngineOptions.
+#include "cli/engine_setup.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <new>
+
+#include "base/error.h"
+#include "base/topology.h"
+#include "cli/output.h"
+
+namespace lockstep {
+
+PlanOptions plan_options(const Flags& flags, const ModelSpec& spec) {
+  PlanOptions options;
+  const auto shares = static_cast<int64_t>(flags.tp_split.size());
+  if (flags.tp_size && shares > 0 && *flags.tp_size != shares) {
+    fail(ErrorKind::Usage, "--tp-size is {}, but --tp-split has {} shares; leave one of them out or make them agree",
+         *flags.tp_size, shares);
+  }
+  if (flags.tp_size) {
+    options.tp_size = static_cast<int>(*flags.tp_size);
+  } else if (shares > 0) {
+    options.tp_size = static_cast<int>(shares);
+  } else {
+    options.tp_size = static_cast<int>(std::min<int64_t>(read_topology().memory_nodes, largest_tp_size(spec)));
+  }
+  options.shares = flags.tp_split;
+  options.embedding = flags.embedding;
+  options.lm_head = flags.lm_head;
+  options.reduce = flags.reduce;
+  return options;
+}
+
+int default_threads(int tp_size) {
+  return std::max(1, read_topology().processors / tp_size);
+}
+
+int64_t context_for(const Flags& flags, const ModelSpec& spec, int64_t prompt_tokens, int64_t max_tokens) {
+  if (flags.context && *flags.context > spec.context) {
+    fail(ErrorKind::DoesNotFit, "--ctx {} is longer than the {} positions that {} was made for", *flags.context,
+         spec.context, spec.file);
+  }
+  const int64_t most = flags.context.value_or(spec.context);
+  if (prompt_tokens > most) {
+    fail(ErrorKind::DoesNotFit, "the prompt has {} tokens, but {} holds {}", prompt_tokens,
+         flags.context ? "--ctx" : spec.file, most);
+  }
+  return flags.context ? most : prompt_tokens + std::min(max_tokens, most - prompt_tokens);
+}
+
+EngineOptions engine_options(const Flags& flags, const ModelSpec& spec, int64_t context) {
+  EngineOptions options;
+  options.plan = plan_options(flags, spec);
+  options.threads = flags.threads ? static_cast<int>(*flags.threads) : default_threads(options.plan.tp_size);
+  options.context = context;
+  options.prefill_chunk = flags.prefill_chunk;
+  options.kv_dtype = flags.kv();
+  options.faults = FaultInjection::from_environment();
+  return options;
+}
+
+std::unique_ptr<Engine> load_engine(const Model& model, EngineOptions options, bool progress) {
+  const ShardPlan plan = make_plan(model.spec, options.plan);
+  ProgressBar bar(progress, "loading");
+  options.on_load = [&bar](int64_t done, int64_t total) { bar.show(done, total); };
+  try {
+    auto engine = std::make_unique<Engine>(*model.checkpoint, model.spec, options);
+    spdlog::info("{}: tp {}, {} threads a rank, {} kernels", model.spec.file, options.plan.tp_size, options.threads,
+                 engine->isa());
+    return engine;
+  } catch (const std::bad_alloc&) {
+    int64_t weights = 0, kv_per_token = 0;
+    for (const RankPlan& rank : plan.ranks) {
+      weights += rank.weight_bytes;
+      kv_per_token += rank.kv_values_per_token * info(options.kv_dtype).block_bytes;
+    }
+    fail(
+        ErrorKind::DoesNotFit,
+        "{}: no memory for {} ranks: {} of weights, {} of KV cache for {} sequences of {} positions, and buffers; less "
+        "is needed with a smaller --ctx or --prefill-chunk",
+        model.spec.file, plan.tp_size(), human_bytes(weights),
+        human_bytes(kv_per_token * options.context * options.max_sequences), options.max_sequences, options.context);
+  }
+}
+
+}  // namespace lockstep

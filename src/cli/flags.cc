@@ -1,0 +1,115 @@
+// Names, values, defaults and help of the common flags.
+#include "cli/flags.h"
+
+#include <spdlog/spdlog.h>
+
+#include <limits>
+
+#include "cli/options.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMostTokenId = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMostRanks = 1 << 16;
+constexpr int64_t kMostThreads = 1 << 12;
+
+constexpr auto kVocabModes = std::to_array<Choice<VocabMode>>(
+    {{"vocab_parallel", VocabMode::VocabParallel}, {"replicated", VocabMode::Replicated}});
+constexpr auto kReduceModes =
+    std::to_array<Choice<ReduceMode>>({{"tree", ReduceMode::Tree}, {"ring", ReduceMode::Ring}});
+constexpr auto kActivations =
+    std::to_array<Choice<Activations>>({{"auto", Activations::Auto}, {"f32", Activations::Float32}});
+constexpr auto kKvDtypes =
+    std::to_array<Choice<DType>>({{"f16", DType::F16}, {"bf16", DType::BF16}, {"f32", DType::F32}});
+constexpr auto kLogLevels = std::to_array<Choice<spdlog::level::level_enum>>({{"trace", spdlog::level::trace},
+                                                                              {"debug", spdlog::level::debug},
+                                                                              {"info", spdlog::level::info},
+                                                                              {"warn", spdlog::level::warn},
+                                                                              {"error", spdlog::level::err},
+                                                                              {"off", spdlog::level::off}});
+
+}  // namespace
+
+void add_model_flags(CLI::App& app, Flags& flags) {
+  app.add_option("-m,--model", flags.model, "the model: a .gguf file, or the first file of a split one")
+      ->type_name("PATH")
+      ->required();
+  app.add_flag("--json", flags.json, "print one JSON object on standard output and nothing else there");
+  app.add_flag("--quiet", flags.quiet, "no progress and no figures on standard error");
+  const std::span<const Choice<spdlog::level::level_enum>> levels(kLogLevels);
+  app.add_option_function<std::string>(
+         "--log-level",
+         [levels](const std::string& text) { spdlog::set_level(parse_choice("--log-level", text, levels)); },
+         "least level of the log on standard error")
+      ->type_name(join_names(levels, "|"))
+      ->default_str("warn");
+}
+
+void add_text_flags(CLI::App& app, Flags& flags) {
+  app.add_option("-p,--prompt", flags.prompt, "the text (one that begins with '-': --prompt=TEXT)")->type_name("TEXT");
+  app.add_option("-f,--file", flags.prompt_file, "a file that holds the text; '-' is standard input")
+      ->type_name("FILE");
+  app.add_flag("--parse-special", flags.parse_special,
+               "special tokens written in the text become their ids; else they are text like any other");
+}
+
+CLI::Option* add_token_flag(CLI::App& app, Flags& flags) {
+  const auto read = [&flags](const std::string& text) {
+    flags.tokens = parse_list<int64_t>("--tokens", text, {0, kMostTokenId}, true);
+  };
+  return app
+      .add_option_function<std::string>("--tokens", read, "token ids, taken as they are: nothing is put before them")
+      ->type_name("N,N,...");
+}
+
+void add_prompt_flags(CLI::App& app, Flags& flags) {
+  add_text_flags(app, flags);
+  add_token_flag(app, flags);
+}
+
+void add_size_flags(CLI::App& app, Flags& flags) {
+  const auto read = [&flags](const std::string& text) {
+    flags.tp_size_given = true;
+    flags.tp_size.reset();
+    if (text != "auto") flags.tp_size = parse_number<int64_t>("--tp-size", text, {1, kMostRanks});
+  };
+  app.add_option_function<std::string>("--tp-size", read,
+                                       "ranks that divide the model; auto: one a NUMA node that this process may use, "
+                                       "or as many as --tp-split has shares")
+      ->type_name("N|auto")
+      ->default_str("auto");
+  add_list<double>(app, "--tp-split", flags.tp_split, {0, std::numeric_limits<double>::max()},
+                   "share of each rank, as in 3,1, rounded to whole units by largest remainder; default: equal shares");
+}
+
+void add_mode_flags(CLI::App& app, Flags& flags) {
+  add_choice(app, "--tp-embedding-mode", flags.embedding, kVocabModes, "how ranks hold the token embedding");
+  add_choice(app, "--tp-lm-head-mode", flags.lm_head, kVocabModes, "how ranks hold the output head");
+  add_choice(
+      app, "--tp-reduce", flags.reduce, kReduceModes,
+      "how partial sums are joined; tree: the same bits for every number of ranks; ring: fewest bytes a rank, bits "
+      "depend on their number");
+}
+
+void add_number_flags(CLI::App& app, Flags& flags) {
+  add_choice(app, "--activations", flags.activations, kActivations,
+             "numbers that flow between weights; both are float32 in this version, f32 also sets --kv-dtype f32");
+  add_choice(app, "--kv-dtype", flags.kv_dtype, kKvDtypes,
+             "numbers of the KV cache; default: f16, or f32 when --activations is f32");
+}
+
+void add_context_flag(CLI::App& app, Flags& flags) {
+  add_number<int64_t>(app, "--ctx", flags.context, {1, kMost},
+                      "positions the KV cache holds, at most the model's; default: what prompt and new tokens need");
+}
+
+void add_step_flags(CLI::App& app, Flags& flags) {
+  add_number<int64_t>(app, "--threads", flags.threads, {1, kMostThreads},
+                      "threads of each rank; default: the processors this process may use, divided by the ranks");
+  add_number<int64_t>(app, "--prefill-chunk", flags.prefill_chunk, {0, kMost},
+                      "prompt tokens of one step; 0: the whole prompt at once");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,56 @@
+// The flags that commands share: their values, and one declaration of each. A command declares the groups it uses.
+#pragma once
+
+#include <spdlog/common.h>
+#include <CLI/App.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace lockstep {
+
+enum class Activations : uint8_t { Auto, Float32 };
+
+struct Flags {
+  std::string model;
+
+  bool json = false;
+  bool quiet = false;
+
+  std::optional<std::string> prompt;
+  std::optional<std::string> prompt_file;
+  std::optional<std::vector<int64_t>> tokens;
+  bool parse_special = false;
+
+  std::optional<int64_t> tp_size;  // nothing: auto
+  bool tp_size_given = false;
+  std::vector<double> tp_split;
+  VocabMode embedding = VocabMode::VocabParallel;
+  VocabMode lm_head = VocabMode::VocabParallel;
+  ReduceMode reduce = ReduceMode::Tree;
+
+  std::optional<int64_t> threads;
+  std::optional<int64_t> context;
+  int64_t prefill_chunk = 512;
+  Activations activations = Activations::Auto;
+  std::optional<DType> kv_dtype;
+
+  // What --kv-dtype and --activations come to.
+  DType kv() const { return kv_dtype.value_or(activations == Activations::Float32 ? DType::F32 : DType::F16); }
+};
+
+void add_model_flags(CLI::App& app, Flags& flags);         // --model, --json, --quiet, --log-level
+void add_prompt_flags(CLI::App& app, Flags& flags);        // --prompt, --file, --tokens, --parse-special
+void add_text_flags(CLI::App& app, Flags& flags);          // --prompt, --file, --parse-special
+CLI::Option* add_token_flag(CLI::App& app, Flags& flags);  // --tokens
+void add_size_flags(CLI::App& app, Flags& flags);          // --tp-size, --tp-split
+void add_mode_flags(CLI::App& app, Flags& flags);          // --tp-embedding-mode, --tp-lm-head-mode, --tp-reduce
+void add_number_flags(CLI::App& app, Flags& flags);        // --activations, --kv-dtype
+void add_context_flag(CLI::App& app, Flags& flags);        // --ctx
+void add_step_flags(CLI::App& app, Flags& flags);          // --threads, --prefill-chunk
+
+}  // namespace lockstep

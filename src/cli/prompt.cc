@@ -1,0 +1,89 @@
+// Reading prompts, and turning them into tokens.
+#include "cli/prompt.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kMostPromptBytes = size_t{256} << 20;  // far beyond every context
+
+std::string read_text(const std::string& path) {
+  const bool standard_input = path == "-";
+  const std::string name = standard_input ? "standard input" : path;
+  if (!standard_input && std::filesystem::is_directory(path)) {
+    fail(ErrorKind::Io, "--file '{}' is a directory; it must be a file that holds the prompt", path);
+  }
+  const std::unique_ptr<FILE, int (*)(FILE*)> opened(standard_input ? nullptr : std::fopen(path.c_str(), "rb"),
+                                                     std::fclose);
+  FILE* const file = standard_input ? stdin : opened.get();
+  if (file == nullptr) {
+    fail(ErrorKind::NotFound, "--file '{}' cannot be opened: {}", path, std::generic_category().message(errno));
+  }
+  std::string text;
+  std::array<char, 1 << 16> piece;
+  while (const size_t size = std::fread(piece.data(), 1, piece.size(), file)) {
+    text.append(piece.data(), size);
+    if (text.size() > kMostPromptBytes) {
+      fail(ErrorKind::DoesNotFit, "{} is longer than {} bytes, the most a prompt may have", name, kMostPromptBytes);
+    }
+  }
+  if (std::ferror(file) != 0)
+    fail(ErrorKind::Io, "{} cannot be read: {}", name, std::generic_category().message(errno));
+  return text;
+}
+
+}  // namespace
+
+bool has_prompt(const Flags& flags) {
+  return flags.prompt || flags.prompt_file || flags.tokens;
+}
+
+Prompt read_prompt(const Flags& flags, std::string_view offered) {
+  const int given = int{flags.prompt.has_value()} + int{flags.prompt_file.has_value()} + int{flags.tokens.has_value()};
+  if (given != 1) {
+    fail(ErrorKind::Usage, "{} of {} are given; give exactly one", given == 0 ? "none" : "several", offered);
+  }
+  Prompt prompt;
+  prompt.parse_special = flags.parse_special;
+  if (flags.prompt) prompt.text = *flags.prompt;
+  if (flags.prompt_file) prompt.text = read_text(*flags.prompt_file);
+  if (flags.tokens) prompt.ids = *flags.tokens;
+  return prompt;
+}
+
+const Tokenizer& need_tokenizer(const Tokenizer* tokenizer, const std::string& file) {
+  if (tokenizer == nullptr) fail(ErrorKind::Unsupported, "{} holds no tokenizer; give token ids with --tokens", file);
+  return *tokenizer;
+}
+
+std::vector<TokenId> check_ids(const std::vector<int64_t>& ids, int64_t vocab) {
+  std::vector<TokenId> tokens;
+  for (const int64_t id : ids) {
+    if (id < 0 || id >= vocab) {
+      fail(ErrorKind::Usage, "--tokens has {}, which is outside the vocabulary; ids are 0 to {}", id, vocab - 1);
+    }
+    tokens.push_back(static_cast<TokenId>(id));
+  }
+  return tokens;
+}
+
+std::vector<TokenId> encode_prompt(const Prompt& prompt, const Tokenizer* tokenizer, const std::string& file,
+                                   int64_t vocab) {
+  if (!prompt.text) return check_ids(prompt.ids, vocab);
+  const Tokenizer& encoder = need_tokenizer(tokenizer, file);
+  std::vector<TokenId> tokens =
+      encoder.encode(*prompt.text, prompt.parse_special ? SpecialTokens::Parse : SpecialTokens::AsText);
+  if (encoder.add_bos() && encoder.bos()) tokens.insert(tokens.begin(), *encoder.bos());
+  if (tokens.empty()) fail(ErrorKind::Usage, "the prompt is empty; this model needs at least one token");
+  return tokens;
+}
+
+}  // namespace lockstep

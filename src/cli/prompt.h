@@ -1,0 +1,38 @@
+// Where a command's tokens come from: --prompt, --file or --tokens.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/flags.h"
+#include "text/text.h"
+
+namespace lockstep {
+
+// What the prompt flags say, before a model has been opened: a text or ids.
+struct Prompt {
+  std::optional<std::string> text;
+  std::vector<int64_t> ids;
+  bool parse_special = false;
+};
+
+// Reads the file if one is named. `offered`: the flags that the command has, for the message. Throws Error(Usage)
+// unless exactly one of them is given, Error(NotFound | Io) for a file that cannot be read.
+Prompt read_prompt(const Flags& flags, std::string_view offered = "--prompt, --file and --tokens");
+bool has_prompt(const Flags& flags);
+
+// Throws Error(Unsupported) when a text meets a model without a tokenizer.
+const Tokenizer& need_tokenizer(const Tokenizer* tokenizer, const std::string& file);
+
+// Ids below `vocab`. Throws Error(Usage) for the first that is not.
+std::vector<TokenId> check_ids(const std::vector<int64_t>& ids, int64_t vocab);
+
+// The prompt as the model reads it: a text gets the beginning-of-sequence token where the model asks for one. At least
+// one token, or Error(Usage).
+std::vector<TokenId> encode_prompt(const Prompt& prompt, const Tokenizer* tokenizer, const std::string& file,
+                                   int64_t vocab);
+
+}  // namespace lockstep

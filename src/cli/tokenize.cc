@@ -1,0 +1,41 @@
+// lockstep tokenize: a text as the model's tokens.
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/model_files.h"
+#include "cli/output.h"
+#include "cli/prompt.h"
+
+namespace lockstep {
+namespace {
+
+int tokenize(const Flags& flags) {
+  const Prompt prompt = read_prompt(flags, "--prompt and --file");
+  const auto checkpoint = Checkpoint::open(flags.model);
+  const auto owned = read_tokenizer(*checkpoint);
+  const Tokenizer& tokenizer = need_tokenizer(owned.get(), flags.model);
+  const auto special = prompt.parse_special ? SpecialTokens::Parse : SpecialTokens::AsText;
+  const std::vector<TokenId> tokens = tokenizer.encode(*prompt.text, special);
+  if (flags.json) {
+    Json pieces = Json::array();
+    for (const TokenId token : tokens) pieces.push_back(tokenizer.piece(token));
+    print_json({{"tokens", tokens}, {"pieces", std::move(pieces)}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const TokenId token : tokens) rows.push_back({std::to_string(token), escape_control(tokenizer.piece(token))});
+  print_text(format_table(rows, 2));
+  return 0;
+}
+
+}  // namespace
+
+CommandBody declare_tokenize(CLI::App& app) {
+  const auto flags = std::make_shared<Flags>();
+  add_model_flags(app, *flags);
+  add_text_flags(app, *flags);
+  app.footer("The tokens of the text alone: no beginning-of-sequence token is put before them.");
+  return [flags] { return tokenize(*flags); };
+}
+
+}  // namespace lockstep

@@ -1,0 +1,268 @@
+// Requests on their way: queue, schedule, step, sample, hand out.
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "engine/executor.h"
+#include "engine/scheduler.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int64_t kPageTokens = 32;
+
+double seconds(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+// A request on its way. Touched by rank 0's thread only, once queued.
+struct Job {
+  Request request;
+  std::promise<Completion> promise;
+  Completion completion;
+  Sequence* sequence = nullptr;
+  Clock::time_point submitted, first_token;
+  int32_t drawn = -1;  // in the present step
+};
+
+}  // namespace
+
+class Engine::Impl {
+ public:
+  Impl(const Checkpoint& checkpoint, const ModelSpec& spec, const EngineOptions& options)
+      : spec_(spec), options_(options), plan_(make_plan(spec, options.plan)) {
+    ExecutorOptions executor;
+    executor.decoder = set_limits();
+    executor.threads = options.threads;
+    executor.stall = options.stall;
+    executor.check_comm = options.check_comm;
+    executor.faults = options.faults;
+    executor.recorders = options.recorders;
+    executor.on_load = options.on_load;
+    executor_ = std::make_unique<Executor>(
+        checkpoint, spec_, plan_, executor, [this](Executor& ranks) { lead(ranks); },
+        [this](const std::string& cause) { fail_all(cause); });
+  }
+
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    work_.notify_all();
+    executor_.reset();
+  }
+
+  std::vector<std::future<Completion>> submit(std::vector<Request> requests) {
+    std::vector<std::unique_ptr<Job>> jobs;
+    std::vector<std::future<Completion>> futures;
+    for (Request& request : requests) {
+      check_request(request);
+      auto job = std::make_unique<Job>();
+      job->request = std::move(request);
+      job->submitted = Clock::now();
+      futures.push_back(job->promise.get_future());
+      jobs.push_back(std::move(job));
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_) throw Error(ErrorKind::RankFailed, *ended_);
+      for (auto& job : jobs) queue_.push_back(std::move(job));
+    }
+    work_.notify_all();
+    return futures;
+  }
+
+  const ShardPlan& plan() const { return plan_; }
+  std::string_view isa() const { return executor_->isa(); }
+  std::vector<RankReport> reports() const { return executor_->reports(); }
+
+ private:
+  DecoderOptions set_limits() {
+    if (options_.context < 1) fail(ErrorKind::Usage, "--ctx is {}; it must be at least 1", options_.context);
+    if (options_.context > spec_.context) {
+      fail(ErrorKind::DoesNotFit, "--ctx {} is longer than the {} positions that {} was made for", options_.context,
+           spec_.context, spec_.file);
+    }
+    DecoderOptions decoder;
+    decoder.max_sequences = options_.max_sequences;
+    decoder.page_tokens = kPageTokens;
+    decoder.pages_per_sequence = ceil_div(options_.context, kPageTokens);
+    decoder.pages = options_.pages > 0 ? std::max(options_.pages, decoder.pages_per_sequence)
+                                       : decoder.pages_per_sequence * options_.max_sequences;
+    decoder.kv_dtype = options_.kv_dtype;
+    const bool whole = options_.prefill_chunk == 0;
+    const int64_t prefill = whole ? options_.context : std::min(options_.prefill_chunk, options_.context);
+    decoder.max_rows = prefill + options_.max_sequences;
+    limits_ = {decoder.max_rows, prefill, options_.max_sequences, decoder.pages, kPageTokens};
+    return decoder;
+  }
+
+  void check_request(const Request& request) const {
+    const auto length = static_cast<int64_t>(request.tokens.size());
+    if (length < 1) fail(ErrorKind::Usage, "the prompt has no tokens; it needs at least one");
+    if (length > options_.context) {
+      fail(ErrorKind::Usage, "the prompt has {} tokens; the context holds {} (--ctx)", length, options_.context);
+    }
+    for (const int32_t token : request.tokens) {
+      if (token < 0 || token >= spec_.vocab) {
+        fail(ErrorKind::Usage, "token {} is outside the vocabulary; ids are 0 to {}", token, spec_.vocab - 1);
+      }
+    }
+    if (request.max_tokens < 0) fail(ErrorKind::Usage, "--max-tokens is {}; it must be 0 or more", request.max_tokens);
+    check(request.sampling);
+  }
+
+  // ---- rank 0's thread ----
+
+  void lead(Executor& ranks) {
+    Scheduler scheduler(limits_);
+    while (take_work(ranks, scheduler)) {
+      const ScheduledStep& step = scheduler.next_step();
+      if (step.rows.tokens.empty()) fail(ErrorKind::Internal, "the scheduler found no sequence that can run");
+      const Clock::time_point begin = Clock::now();
+      ranks.run_step(step.rows, [&](int64_t first, int64_t count, const float* logits) {
+        const auto vocab = static_cast<size_t>(spec_.vocab);
+        for (int64_t i = 0; i < count; ++i) {
+          see_logits(step.logit_rows[static_cast<size_t>(first + i)], {logits + i * spec_.vocab, vocab});
+        }
+      });
+      const double time = seconds(Clock::now() - begin);
+      for (Sequence* sequence : step.prefilled) job_of(*sequence).completion.prefill_s += time;
+      scheduler.step_done();
+      commit(scheduler);
+    }
+  }
+
+  // Waits for something to do; false when the engine ends.
+  bool take_work(Executor& ranks, Scheduler& scheduler) {
+    std::unique_lock lock(mutex_);
+    while (!stopping_ && queue_.empty() && scheduler.idle()) {
+      ranks.idle();
+      work_.wait_for(lock, options_.stall / 4);
+    }
+    if (stopping_) return false;
+    for (auto& job : queue_) {
+      Request& request = job->request;
+      job->sequence = &scheduler.add(request.tokens, static_cast<bool>(request.on_logits));
+      jobs_.push_back(std::move(job));
+    }
+    queue_.clear();
+    return true;
+  }
+
+  Job& job_of(const Sequence& sequence) {
+    const auto found =
+        std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& job) { return job->sequence == &sequence; });
+    return **found;
+  }
+
+  void see_logits(const LogitRow& row, std::span<const float> logits) {
+    Job& job = job_of(*row.sequence);
+    if (job.request.on_logits) job.request.on_logits(row.position, logits);
+    if (row.sample && job.request.max_tokens > 0) {
+      job.drawn = pick_token(logits, job.request.sampling, row.position + 1);
+    } else if (row.sample) {
+      job.drawn = kNothingWanted;
+    }
+  }
+
+  // Hands out the drawn tokens and ends what is complete.
+  void commit(Scheduler& scheduler) {
+    for (auto& job : jobs_) {
+      if (job->drawn == -1) continue;
+      const int32_t token = std::exchange(job->drawn, -1);
+      const Request& request = job->request;
+      Completion& completion = job->completion;
+      const Clock::time_point now = Clock::now();
+      if (completion.ttft_s == 0) {
+        job->first_token = now;
+        completion.ttft_s = seconds(now - job->submitted);
+      }
+      completion.decode_s = seconds(now - job->first_token);
+      std::optional<FinishReason> reason;
+      if (token == kNothingWanted) {
+        reason = FinishReason::Length;
+      } else if (std::find(request.stop_tokens.begin(), request.stop_tokens.end(), token) !=
+                 request.stop_tokens.end()) {
+        reason = FinishReason::Stop;
+      } else {
+        completion.tokens.push_back(token);
+        const bool full = static_cast<int64_t>(request.tokens.size() + completion.tokens.size()) > options_.context;
+        if (request.on_token && !request.on_token(token)) {
+          reason = FinishReason::Cancelled;
+        } else if (static_cast<int64_t>(completion.tokens.size()) >= request.max_tokens || full) {
+          reason = FinishReason::Length;
+        }
+      }
+      if (!reason) {
+        scheduler.append(*job->sequence, token);
+        continue;
+      }
+      completion.reason = *reason;
+      scheduler.remove(*job->sequence);
+      job->promise.set_value(std::move(completion));
+      job.reset();
+    }
+    std::erase(jobs_, nullptr);
+  }
+
+  // The group has ended: every request that is left gets the cause.
+  void fail_all(const std::string& cause) {
+    const std::lock_guard lock(mutex_);
+    ended_ = cause;
+    for (auto& job : queue_) jobs_.push_back(std::move(job));
+    queue_.clear();
+    for (auto& job : jobs_) job->promise.set_exception(std::make_exception_ptr(Error(ErrorKind::RankFailed, cause)));
+    jobs_.clear();
+  }
+
+  static constexpr int32_t kNothingWanted = -2;
+
+  const ModelSpec& spec_;
+  const EngineOptions options_;
+  const ShardPlan plan_;
+  SchedulerOptions limits_;
+  std::vector<std::unique_ptr<Job>> jobs_;  // rank 0's thread only
+
+  std::mutex mutex_;
+  std::condition_variable work_;
+  std::vector<std::unique_ptr<Job>> queue_;  // protected by mutex_, as are the following
+  bool stopping_ = false;
+  std::optional<std::string> ended_;  // why no request can be taken any more
+
+  std::unique_ptr<Executor> executor_;  // last: its threads use everything above
+};
+
+Engine::Engine(const Checkpoint& checkpoint, const ModelSpec& spec, const EngineOptions& options)
+    : impl_(std::make_unique<Impl>(checkpoint, spec, options)) {}
+
+Engine::~Engine() = default;
+
+std::future<Completion> Engine::submit(Request request) {
+  std::vector<Request> one;
+  one.push_back(std::move(request));
+  return std::move(impl_->submit(std::move(one)).front());
+}
+
+std::vector<std::future<Completion>> Engine::submit(std::vector<Request> requests) {
+  return impl_->submit(std::move(requests));
+}
+
+const ShardPlan& Engine::plan() const {
+  return impl_->plan();
+}
+std::string_view Engine::isa() const {
+  return impl_->isa();
+}
+std::vector<RankReport> Engine::reports() const {
+  return impl_->reports();
+}
+
+}  // namespace lockstep

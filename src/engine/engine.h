@@ -1,0 +1,114 @@
+// The door of engine/: requests in, tokens out.
+//
+// One Engine holds one tensor-parallel group: N ranks, each a leader thread with its team, which load their slices in
+// the constructor and then walk every step together. Rank 0 alone schedules and samples; one flat message a step tells
+// the others. `generate`, `verify` and the server are faces of this class. scheduler.cc decides what a step holds (no
+// threads, no tensors); step.cc is the message; sampler.cc picks tokens; executor.cc runs the ranks; engine.cc moves
+// requests through all of them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fault_injection.h"
+#include "checkpoint/checkpoint.h"
+#include "decoder/decoder.h"
+#include "model/model.h"
+#include "plan/plan.h"
+
+namespace lockstep {
+
+// How a token is drawn from logits. Temperature 0 is greedy (the lowest id wins a tie). Otherwise, in this order:
+// divide by the temperature, keep the top_k largest (0: all), keep the smallest set whose probability reaches top_p,
+// drop what is below min_p times the largest probability, draw. The random number depends on the seed and the token's
+// position alone.
+struct SamplingOptions {
+  double temperature = 0;  // >= 0
+  int64_t top_k = 0;       // >= 0
+  double top_p = 1;        // 0..1
+  double min_p = 0;        // 0..1
+  uint64_t seed = 0;
+};
+
+// Throws Error(Usage) that names the option, its value and the range.
+void check(const SamplingOptions& options);
+
+// logits: [vocab]; position: of the token to be drawn. Throws Error(Internal) when a logit is not a number.
+int32_t pick_token(std::span<const float> logits, const SamplingOptions& options, int64_t position);
+
+enum class FinishReason : uint8_t { Stop, Length, Cancelled };
+
+struct Completion {
+  std::vector<int32_t> tokens;  // generated; without the stop token
+  FinishReason reason = FinishReason::Stop;
+  double ttft_s = 0;     // from submit to the first token
+  double prefill_s = 0;  // in steps that held prompt rows of this sequence
+  double decode_s = 0;   // from the first token to the last
+};
+
+// The callbacks run on rank 0's thread, between steps: they must be quick and must not call the engine.
+struct Request {
+  std::vector<int32_t> tokens;  // the prompt, at least one
+  int64_t max_tokens = 0;       // 0: the prompt is read, nothing is generated
+  SamplingOptions sampling;
+  std::vector<int32_t> stop_tokens;             // a token that ends the generation
+  std::function<bool(int32_t token)> on_token;  // may be empty; false cancels
+  // When set: logits of every position, prompt included ([vocab] each; position of the input token), ascending.
+  std::function<void(int64_t position, std::span<const float> logits)> on_logits;
+};
+
+struct EngineOptions {
+  PlanOptions plan;
+  int threads = 1;              // of each rank
+  int64_t context = 0;          // most positions of a sequence
+  int64_t max_sequences = 1;    // decoded together
+  int64_t prefill_chunk = 512;  // prompt rows of a step; 0: whole prompts
+  int64_t pages = 0;            // of the KV cache; 0: enough for max_sequences whole contexts
+  DType kv_dtype = DType::F16;
+  std::chrono::milliseconds stall{2000};
+  bool check_comm = false;  // compare every collective across ranks
+  FaultInjection faults;
+  std::vector<Recorder*> recorders;                          // [ranks] or empty; not owned
+  std::function<void(int64_t done, int64_t total)> on_load;  // bytes, from the constructing thread
+};
+
+struct RankReport {
+  int rank = 0;
+  int64_t weight_bytes = 0, replicated_bytes = 0, read_bytes = 0, kv_bytes = 0;
+  int64_t weight_bytes_per_token = 0;            // read by one decode row
+  double compute_s = 0, comm_s = 0, wait_s = 0;  // in steps so far; comm_s without the waiting
+};
+
+// submit() and reports() may be called from any thread.
+class Engine {
+ public:
+  // Loads. Throws Error: DoesNotFit for a context or a division that is not possible, what a rank threw while loading.
+  // The references must outlive the engine.
+  Engine(const Checkpoint& checkpoint, const ModelSpec& spec, const EngineOptions& options);
+  ~Engine();  // cancels what is left and joins every thread
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Throws Error(Usage) for a request that can never run (empty, longer than the context, an id outside the
+  // vocabulary), Error(RankFailed) when the group has ended. The future holds Error(RankFailed) when the group ends
+  // meanwhile.
+  std::future<Completion> submit(Request request);
+  // The same for several, none of which is begun before all are queued.
+  std::vector<std::future<Completion>> submit(std::vector<Request> requests);
+
+  const ShardPlan& plan() const;
+  std::string_view isa() const;
+  std::vector<RankReport> reports() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,150 @@
+// Continuous batching over pages.
+#include "engine/scheduler.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "base/checked.h"
+
+namespace lockstep {
+
+Scheduler::Scheduler(const SchedulerOptions& options) : options_(options) {
+  // Taken from the back, so low numbers go first.
+  for (int64_t i = options.pages; i-- > 0;) free_pages_.push_back(static_cast<int32_t>(i));
+  for (int64_t i = options.max_sequences; i-- > 0;) free_slots_.push_back(static_cast<int32_t>(i));
+}
+
+Sequence& Scheduler::add(std::vector<int32_t> tokens, bool all_logits) {
+  auto sequence = std::make_unique<Sequence>();
+  sequence->id = next_id_++;
+  sequence->prompt_tokens = static_cast<int64_t>(tokens.size());
+  sequence->tokens = std::move(tokens);
+  sequence->all_logits = all_logits;
+  waiting_.push_back(sequence.get());
+  sequences_.push_back(std::move(sequence));
+  return *sequences_.back();
+}
+
+void Scheduler::remove(const Sequence& sequence) {
+  const auto found =
+      std::find_if(sequences_.begin(), sequences_.end(), [&](const auto& s) { return s.get() == &sequence; });
+  assert(found != sequences_.end());
+  Sequence* owned = found->get();
+  release(*owned);
+  std::erase(running_, owned);
+  std::erase(waiting_, owned);
+  sequences_.erase(found);
+}
+
+void Scheduler::release(Sequence& sequence) {
+  free_pages_.insert(free_pages_.end(), sequence.pages.rbegin(), sequence.pages.rend());
+  sequence.pages.clear();
+  if (sequence.slot >= 0) free_slots_.push_back(sequence.slot);
+  sequence.slot = -1;
+  sequence.cached = 0;
+}
+
+void Scheduler::evict(Sequence& sequence) {
+  release(sequence);
+  sequence.state = SequenceState::Waiting;
+  std::erase(running_, &sequence);
+  waiting_.push_front(&sequence);
+}
+
+bool Scheduler::cover(Sequence& sequence, int64_t tokens) {
+  const int64_t wanted = ceil_div(tokens, options_.page_tokens) - static_cast<int64_t>(sequence.pages.size());
+  if (wanted > free_pages()) return false;
+  for (int64_t i = 0; i < wanted; ++i) {
+    const int32_t page = free_pages_.back();
+    free_pages_.pop_back();
+    step_.rows.pages.push_back({sequence.slot, static_cast<int32_t>(sequence.pages.size()), page});
+    sequence.pages.push_back(page);
+  }
+  return true;
+}
+
+void Scheduler::admit() {
+  // In order of arrival. A sequence is admitted when its tokens fit and every running one keeps a page to grow into.
+  while (!waiting_.empty() && !free_slots_.empty()) {
+    Sequence& next = *waiting_.front();
+    const int64_t pages = ceil_div(static_cast<int64_t>(next.tokens.size()), options_.page_tokens);
+    if (pages + static_cast<int64_t>(running_.size()) > free_pages()) return;
+    waiting_.pop_front();
+    next.slot = free_slots_.back();
+    free_slots_.pop_back();
+    next.state = SequenceState::PendingPrefill;
+    next.admitted = admissions_++;
+    running_.push_back(&next);
+    const bool covered = cover(next, static_cast<int64_t>(next.tokens.size()));
+    assert(covered);
+    (void)covered;
+  }
+}
+
+void Scheduler::add_rows(Sequence& sequence, int64_t count) {
+  const auto total = static_cast<int64_t>(sequence.tokens.size());
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t position = sequence.cached + i;
+    const bool last = position + 1 == total;
+    if (last || (sequence.all_logits && position >= sequence.logits_seen)) {
+      step_.rows.logit_rows.push_back(static_cast<int32_t>(step_.rows.tokens.size()));
+      step_.logit_rows.push_back({&sequence, position, last});
+      sequence.logits_seen = std::max(sequence.logits_seen, position + 1);
+    }
+    step_.rows.tokens.push_back(sequence.tokens[static_cast<size_t>(position)]);
+    step_.rows.positions.push_back(static_cast<int32_t>(position));
+    step_.rows.sequences.push_back(sequence.slot);
+  }
+  sequence.cached += count;
+}
+
+const ScheduledStep& Scheduler::next_step() {
+  step_.rows.clear();
+  step_.logit_rows.clear();
+  step_.prefilled.clear();
+
+  // Decodes first: each needs one row and perhaps a page. When pages run out, the youngest sequence gives up its own.
+  const std::vector<Sequence*> running = running_;
+  for (Sequence* sequence : running) {
+    if (sequence->state != SequenceState::Decoding) continue;
+    while (!cover(*sequence, static_cast<int64_t>(sequence->tokens.size()))) {
+      Sequence* youngest = running_.back();
+      evict(*youngest);
+      if (youngest == sequence) break;
+    }
+  }
+  admit();
+  // A page given to a sequence that was evicted later in this step has a new owner; only the last word counts.
+  std::erase_if(step_.rows.pages, [&](const PageAssignment& page) {
+    return std::none_of(running_.begin(), running_.end(), [&](const Sequence* s) {
+      return s->slot == page.sequence && page.index < static_cast<int32_t>(s->pages.size()) &&
+             s->pages[static_cast<size_t>(page.index)] == page.page;
+    });
+  });
+
+  for (Sequence* sequence : running_) {
+    if (sequence->state == SequenceState::Decoding) add_rows(*sequence, 1);
+  }
+  int64_t budget = std::min(options_.prefill_rows, options_.max_rows - static_cast<int64_t>(step_.rows.tokens.size()));
+  for (Sequence* sequence : running_) {
+    if (sequence->state != SequenceState::PendingPrefill || budget == 0) continue;
+    const int64_t count = std::min(budget, static_cast<int64_t>(sequence->tokens.size()) - sequence->cached);
+    add_rows(*sequence, count);
+    step_.prefilled.push_back(sequence);
+    budget -= count;
+  }
+  return step_;
+}
+
+void Scheduler::step_done() {
+  for (Sequence* sequence : step_.prefilled) {
+    if (sequence->cached == static_cast<int64_t>(sequence->tokens.size())) sequence->state = SequenceState::Decoding;
+  }
+}
+
+void Scheduler::append(Sequence& sequence, int32_t token) {
+  assert(sequence.state == SequenceState::Decoding);
+  sequence.tokens.push_back(token);
+}
+
+}  // namespace lockstep

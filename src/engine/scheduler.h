@@ -1,0 +1,90 @@
+// What a step holds: admission, chunked prefill, decodes, pages, eviction. Rank 0 only; no threads, no tensors.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "engine/step.h"
+
+namespace lockstep {
+
+// Waiting -> PendingPrefill -> Decoding -> Completed; from the middle two back to Waiting by eviction: the tokens are
+// kept and the cache is built again.
+enum class SequenceState : uint8_t { Waiting, PendingPrefill, Decoding, Completed };
+
+struct Sequence {
+  int64_t id = 0;
+  SequenceState state = SequenceState::Waiting;
+  std::vector<int32_t> tokens;  // prompt, then what was generated
+  int64_t prompt_tokens = 0;
+  bool all_logits = false;  // logits of every row, not of the last alone
+  int64_t logits_seen = 0;  // positions whose logits were given out; not given again after an eviction
+  int64_t cached = 0;       // tokens whose keys and values are in pages
+  int32_t slot = -1;
+  std::vector<int32_t> pages;
+  int64_t admitted = 0;  // order of admission: the youngest is evicted first
+};
+
+// Whose logits a logit row holds.
+struct LogitRow {
+  Sequence* sequence = nullptr;
+  int64_t position = 0;
+  bool sample = false;  // the row of the sequence's last token: draw the next from it
+};
+
+struct ScheduledStep {
+  StepRows rows;
+  std::vector<LogitRow> logit_rows;  // as rows.logit_rows
+  std::vector<Sequence*> prefilled;  // sequences with prompt rows in this step
+};
+
+struct SchedulerOptions {
+  int64_t max_rows = 0;      // of a step
+  int64_t prefill_rows = 0;  // of a step, for prompts (all sequences together)
+  int64_t max_sequences = 0;
+  int64_t pages = 0;
+  int64_t page_tokens = 0;
+};
+
+// Invariants, after every call: free pages + pages of sequences = all pages; a slot or page has at most one owner; only
+// PendingPrefill and Decoding sequences own any.
+class Scheduler {
+ public:
+  explicit Scheduler(const SchedulerOptions& options);
+
+  // The sequence waits behind the others. It needs at most `pages` pages for all tokens it will ever have.
+  Sequence& add(std::vector<int32_t> tokens, bool all_logits);
+  // Ends a sequence, gives its slot and pages back, and forgets it.
+  void remove(const Sequence& sequence);
+
+  bool idle() const { return sequences_.empty(); }
+  // The rows of the next step; empty when no sequence can run. Every decoding sequence gets its row; what the budget
+  // leaves goes to prompts, oldest first.
+  const ScheduledStep& next_step();
+  // After the step ran: its rows are in the cache now.
+  void step_done();
+  // The token drawn for a sequence whose logit row said `sample`.
+  void append(Sequence& sequence, int32_t token);
+
+  int64_t free_pages() const { return static_cast<int64_t>(free_pages_.size()); }
+
+ private:
+  void admit();
+  bool cover(Sequence& sequence, int64_t tokens);  // pages for the first `tokens` tokens
+  void evict(Sequence& sequence);
+  void release(Sequence& sequence);
+  void add_rows(Sequence& sequence, int64_t count);
+
+  const SchedulerOptions options_;
+  int64_t next_id_ = 0;
+  int64_t admissions_ = 0;
+  std::vector<std::unique_ptr<Sequence>> sequences_;
+  std::deque<Sequence*> waiting_;
+  std::vector<Sequence*> running_;  // by admission, oldest first
+  std::vector<int32_t> free_pages_, free_slots_;
+  ScheduledStep step_;
+};
+
+}  // namespace lockstep

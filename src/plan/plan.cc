@@ -1,0 +1,281 @@
+// From a ModelSpec and a mesh to slices, sites and bytes.
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMostHeadLeaves = 64;
+constexpr int64_t kMostFfnLeaves = 32;
+constexpr int64_t kPlainGroup = 32;  // columns of a unit where the weight has no blocks
+
+DType dtype_of(const ModelSpec& spec, Role role, int64_t layer) {
+  const WeightSpec* weight = spec.find(role, layer);
+  assert(weight != nullptr);
+  return weight->dtype;
+}
+
+// One query head a leaf; runs of heads above 64.
+int64_t head_leaf(const LayerSpec& layer) {
+  return ceil_div(layer.heads, kMostHeadLeaves) * layer.head_dim;
+}
+
+// The smallest multiple of down's block that gives at most 32 leaves.
+int64_t ffn_leaf(const ModelSpec& spec, int64_t layer) {
+  const int64_t block = info(dtype_of(spec, Role::FfnDown, layer)).block_elements;
+  const int64_t group = block > 1 ? block : kPlainGroup;
+  return ceil_div(ceil_div(spec.layers[static_cast<size_t>(layer)].ffn, kMostFfnLeaves), group) * group;
+}
+
+Division divide(int64_t size, int64_t leaf, const std::vector<double>& shares, int64_t rotation) {
+  Division division{size, leaf, {}};
+  division.runs = apportion(division.leaves(), shares, rotation);
+  return division;
+}
+
+// The stored bytes that hold elements [begin, end) of a side: whole blocks.
+int64_t stored(DType dtype, int64_t begin, int64_t end, int64_t size) {
+  if (begin == end) return 0;
+  const int64_t block = info(dtype).block_elements;
+  const int64_t first = begin / block * block;
+  const int64_t last = std::min(round_up(end, block), round_up(size, block));
+  return row_bytes(dtype, last - first);
+}
+
+// The range a rank holds, before bytes are counted.
+struct Range {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+class Planner {
+ public:
+  Planner(const ModelSpec& spec, const PlanOptions& options) : spec_(spec) {
+    plan_.options = options;
+    shares_ = options.shares.empty() ? std::vector<double>(static_cast<size_t>(options.tp_size), 1.0) : options.shares;
+  }
+
+  ShardPlan make() {
+    divide_dimensions();
+    for (int64_t i = 0; i < static_cast<int64_t>(spec_.weights.size()); ++i) place_weight(i);
+    list_sites();
+    sum_ranks();
+    return std::move(plan_);
+  }
+
+ private:
+  int ranks() const { return plan_.options.tp_size; }
+
+  void divide_dimensions() {
+    const auto layers = static_cast<int64_t>(spec_.layers.size());
+    for (int64_t i = 0; i < layers; ++i) {
+      const LayerSpec& numbers = spec_.layers[static_cast<size_t>(i)];
+      LayerPlan layer;
+      const int64_t heads = numbers.heads * numbers.head_dim;
+      layer.heads = divide(heads, head_leaf(numbers), shares_, i);
+      // The feed-forward's spare units go where the attention's stopped.
+      const int64_t spare = layer.heads.leaves() % ranks();
+      layer.ffn = divide(numbers.ffn, ffn_leaf(spec_, i), shares_, i + spare);
+      const int64_t group = numbers.heads / numbers.kv_heads;
+      for (int r = 0; r < ranks(); ++r) {
+        const int64_t first = layer.heads.begin(r) / numbers.head_dim;
+        const int64_t last = layer.heads.end(r) / numbers.head_dim;
+        layer.kv_heads.push_back(first == last ? LeafRun{} : LeafRun{first / group, ceil_div(last, group)});
+      }
+      layer.heads_layout = tree_layout(layer.heads.leaves(), layer.heads.runs, plan_.options.every_leaf);
+      layer.ffn_layout = tree_layout(layer.ffn.leaves(), layer.ffn.runs, plan_.options.every_leaf);
+      plan_.layers.push_back(std::move(layer));
+    }
+    plan_.vocab = divide(spec_.vocab, 1, shares_, ranks() - 1);
+  }
+
+  bool divided(VocabMode mode) const { return mode == VocabMode::VocabParallel; }
+
+  // A tied head and its embedding are one tensor: whole when either wants it whole.
+  bool vocab_divided(Role role) const {
+    const bool embedding = divided(plan_.options.embedding);
+    const bool head = divided(plan_.options.lm_head);
+    if (role == Role::LmHead) return head;
+    return spec_.tied_head ? embedding && head : embedding;
+  }
+
+  void place_weight(int64_t index) {
+    const WeightSpec& weight = spec_.weights[static_cast<size_t>(index)];
+    TensorPlan tensor;
+    tensor.weight = index;
+    const LayerPlan* layer = weight.layer < 0 ? nullptr : &plan_.layers[static_cast<size_t>(weight.layer)];
+    std::vector<Range> ranges;
+    const auto each_rank = [&](auto range_of) {
+      for (int r = 0; r < ranks(); ++r) ranges.push_back(range_of(r));
+    };
+    if (weight.out.axis == Axis::Vocab) {
+      tensor.strategy = vocab_divided(weight.role) ? Strategy::VocabParallel : Strategy::Replicated;
+      if (weight.role == Role::TokenEmbedding && divided(plan_.options.embedding)) tensor.comm = CommPattern::AllReduce;
+      if (weight.role == Role::LmHead && divided(plan_.options.lm_head)) tensor.comm = CommPattern::Gather;
+      if (tensor.strategy == Strategy::VocabParallel) {
+        each_rank([&](int r) { return Range{plan_.vocab.begin(r), plan_.vocab.end(r)}; });
+      }
+    } else if (weight.out.axis == Axis::Heads || weight.out.axis == Axis::Ffn) {
+      tensor.strategy = Strategy::ColumnParallel;
+      const Division& division = weight.out.axis == Axis::Heads ? layer->heads : layer->ffn;
+      each_rank([&](int r) { return Range{division.begin(r), division.end(r)}; });
+    } else if (weight.out.axis == Axis::KvHeads) {
+      tensor.strategy = Strategy::ColumnParallel;
+      each_rank([&](int r) {
+        const LeafRun& run = layer->kv_heads[static_cast<size_t>(r)];
+        return Range{run.begin * weight.out.unit, run.end * weight.out.unit};
+      });
+    } else if (weight.in.axis == Axis::Heads || weight.in.axis == Axis::Ffn) {
+      tensor.strategy = Strategy::RowParallel;
+      tensor.comm = CommPattern::AllReduce;
+      const Division& division = weight.in.axis == Axis::Heads ? layer->heads : layer->ffn;
+      each_rank([&](int r) { return Range{division.begin(r), division.end(r)}; });
+    }
+    if (tensor.strategy == Strategy::Replicated) each_rank([&](int) { return Range{0, weight.out.size()}; });
+    if (ranks() == 1) tensor.comm = CommPattern::None;
+    count_bytes(weight, ranges, tensor);
+    plan_.tensors.push_back(std::move(tensor));
+  }
+
+  static void count_bytes(const WeightSpec& weight, const std::vector<Range>& ranges, TensorPlan& tensor) {
+    const bool by_columns = tensor.strategy == Strategy::RowParallel;
+    const int64_t rows = weight.out.size();
+    const int64_t cols = weight.in.size();
+    const int64_t block = by_columns ? info(weight.dtype).block_elements : 1;
+    const auto bytes_of = [&](int64_t begin, int64_t end) {
+      if (weight.in.axis == Axis::One)
+        return (end - begin) * static_cast<int64_t>(sizeof(float));  // vectors are held so
+      return by_columns ? rows * stored(weight.dtype, begin, end, cols)
+                        : (end - begin) * stored(weight.dtype, 0, cols, cols);
+    };
+    for (size_t r = 0; r < ranges.size(); ++r) {
+      const auto [begin, end] = ranges[r];
+      tensor.slices.push_back({begin, end, bytes_of(begin, end)});
+      // What another rank's blocks cover as well. Ranges are sorted, so others overlap at the two ends (or entirely).
+      int64_t low = begin, high = end;  // the part nobody else holds
+      for (size_t other = 0; other < ranges.size(); ++other) {
+        if (other == r || ranges[other].begin == ranges[other].end || begin == end) continue;
+        const int64_t other_begin = ranges[other].begin / block * block;
+        const int64_t other_end = round_up(ranges[other].end, block);
+        if (other < r) low = std::max(low, std::min(other_end, high));
+        if (other > r) high = std::min(high, std::max(other_begin, low));
+      }
+      const int64_t own_begin = round_up(low, block);
+      const int64_t own_end = high == end ? high : high / block * block;
+      const int64_t own = own_begin < own_end ? bytes_of(own_begin, own_end) : 0;
+      tensor.shared_bytes.push_back(begin == end ? 0 : tensor.slices.back().bytes - own);
+    }
+  }
+
+  void list_sites() {
+    if (ranks() == 1) return;
+    const int64_t width = spec_.hidden * 4;
+    const auto reduce = [&](int64_t layer, const char* name, int64_t nodes) {
+      plan_.sites.push_back({layer, name, CommPattern::AllReduce, nodes * width});
+    };
+    const bool ring = plan_.options.reduce == ReduceMode::Ring;
+    if (divided(plan_.options.embedding)) reduce(-1, "token_embd", ranks());
+    for (int64_t i = 0; i < static_cast<int64_t>(plan_.layers.size()); ++i) {
+      const LayerPlan& layer = plan_.layers[static_cast<size_t>(i)];
+      reduce(i, "attn_output", ring ? ranks() : layer.heads_layout.total_nodes());
+      reduce(i, "ffn_down", ring ? ranks() : layer.ffn_layout.total_nodes());
+    }
+    if (divided(plan_.options.lm_head)) plan_.sites.push_back({-1, "lm_head", CommPattern::Gather, spec_.vocab * 4});
+  }
+
+  void sum_ranks() {
+    plan_.ranks.resize(static_cast<size_t>(ranks()));
+    for (size_t r = 0; r < plan_.ranks.size(); ++r) {
+      RankPlan& rank = plan_.ranks[r];
+      for (const TensorPlan& tensor : plan_.tensors) {
+        rank.weight_bytes += tensor.slices[r].bytes;
+        rank.replicated_bytes += tensor.shared_bytes[r];
+      }
+      for (size_t i = 0; i < plan_.layers.size(); ++i) {
+        rank.kv_values_per_token += 2 * plan_.layers[i].kv_heads[r].size() * spec_.layers[i].head_dim;
+      }
+    }
+  }
+
+  const ModelSpec& spec_;
+  std::vector<double> shares_;
+  ShardPlan plan_;
+};
+
+}  // namespace
+
+std::string_view name_of(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::ColumnParallel:
+      return "ColumnParallel";
+    case Strategy::RowParallel:
+      return "RowParallel";
+    case Strategy::VocabParallel:
+      return "VocabParallel";
+    case Strategy::Replicated:
+      return "Replicated";
+  }
+  return "";
+}
+
+std::string_view name_of(CommPattern pattern) {
+  switch (pattern) {
+    case CommPattern::None:
+      return "None";
+    case CommPattern::AllReduce:
+      return "AllReduce";
+    case CommPattern::AllGather:
+      return "AllGather";
+    case CommPattern::ReduceScatter:
+      return "ReduceScatter";
+    case CommPattern::Gather:
+      return "Gather";
+  }
+  return "";
+}
+
+int64_t largest_tp_size(const ModelSpec& spec) {
+  int64_t most = 1;
+  for (int64_t i = 0; i < static_cast<int64_t>(spec.layers.size()); ++i) {
+    const LayerSpec& layer = spec.layers[static_cast<size_t>(i)];
+    most = std::max(
+        {most, ceil_div(layer.heads * layer.head_dim, head_leaf(layer)), ceil_div(layer.ffn, ffn_leaf(spec, i))});
+  }
+  return most;
+}
+
+ShardPlan make_plan(const ModelSpec& spec, const PlanOptions& options) {
+  const int64_t most = largest_tp_size(spec);
+  if (options.tp_size < 1 || options.tp_size > most) {
+    const LayerSpec& layer = spec.layers.front();
+    fail(ErrorKind::DoesNotFit,
+         "{}: --tp-size {} is not possible: the most divisible dimension has {} leaves ({} query heads; feed-forward "
+         "{} in "
+         "leaves of {}); sizes 1 to {} work, the nearest is {}",
+         spec.file, options.tp_size, most, layer.heads, layer.ffn, ffn_leaf(spec, 0), most,
+         std::clamp<int64_t>(options.tp_size, 1, most));
+  }
+  if (!options.shares.empty()) {
+    double sum = 0;
+    for (const double share : options.shares) {
+      if (!std::isfinite(share) || share < 0) {
+        fail(ErrorKind::Usage, "--tp-split has the share {}; shares are finite numbers that are not negative", share);
+      }
+      sum += share;
+    }
+    if (static_cast<int>(options.shares.size()) != options.tp_size || !(sum > 0)) {
+      fail(ErrorKind::Usage,
+           "--tp-split has {} shares with sum {}; it needs one share for each of the {} ranks, not all 0",
+           options.shares.size(), sum, options.tp_size);
+    }
+  }
+  return Planner(spec, options).make();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,85 @@
+// Nodes of runs and the stack programs that join them.
+#include "tensor/reduction_tree.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace lockstep {
+namespace {
+
+// True when `left` and `right`, which touch, are the two halves of one node of the tree over `leaves`.
+bool are_halves(int64_t leaves, const TreeNode& left, const TreeNode& right) {
+  // The left half is always full: its size is a power of two and its start a multiple of twice that.
+  const int64_t width = left.end - left.begin;
+  if ((width & (width - 1)) != 0 || left.begin % (2 * width) != 0) return false;
+  return right.end == std::min(leaves, left.begin + 2 * width);
+}
+
+}  // namespace
+
+std::vector<TreeNode> nodes_of_run(int64_t leaves, LeafRun run, bool every_leaf) {
+  assert(0 <= run.begin && run.begin <= run.end && run.end <= leaves);
+  std::vector<TreeNode> stack;
+  for (int64_t leaf = run.begin; leaf < run.end; ++leaf) {
+    stack.push_back({leaf, leaf + 1});
+    while (!every_leaf && stack.size() > 1 && are_halves(leaves, stack[stack.size() - 2], stack.back())) {
+      stack[stack.size() - 2].end = stack.back().end;
+      stack.pop_back();
+    }
+  }
+  return stack;
+}
+
+namespace {
+
+JoinProgram join(int64_t leaves, std::span<const TreeNode> inputs, bool never) {
+  JoinProgram program;
+  std::vector<TreeNode> stack;
+  for (const TreeNode& input : inputs) {
+    stack.push_back(input);
+    program.depth = std::max(program.depth, static_cast<int64_t>(stack.size()));
+    uint8_t merges = 0;
+    while (!never && stack.size() > 1 && are_halves(leaves, stack[stack.size() - 2], stack.back())) {
+      stack[stack.size() - 2].end = stack.back().end;
+      stack.pop_back();
+      ++merges;
+    }
+    program.merges.push_back(merges);
+  }
+  program.results = static_cast<int64_t>(stack.size());
+  return program;
+}
+
+}  // namespace
+
+JoinProgram join_leaves(int64_t leaves, LeafRun run, bool every_leaf) {
+  const auto inputs = nodes_of_run(leaves, run, /*every_leaf=*/true);
+  return join(leaves, inputs, every_leaf);
+}
+
+JoinProgram join_nodes(int64_t leaves, std::span<const TreeNode> nodes) {
+  JoinProgram program = join(leaves, nodes, false);
+  assert(program.results <= 1);
+  return program;
+}
+
+TreeLayout tree_layout(int64_t leaves, std::span<const LeafRun> runs, bool every_leaf) {
+  TreeLayout layout;
+  std::vector<TreeNode> all;
+  for (const LeafRun& run : runs) {
+    const auto nodes = nodes_of_run(leaves, run, every_leaf);
+    layout.nodes_of_rank.push_back(static_cast<int64_t>(nodes.size()));
+    all.insert(all.end(), nodes.begin(), nodes.end());
+  }
+  assert(!all.empty() && all.front().begin == 0 && all.back().end == leaves);
+  layout.join = join_nodes(leaves, all);
+  return layout;
+}
+
+TreeLayout one_leaf_per_rank(int ranks) {
+  std::vector<LeafRun> runs;
+  for (int rank = 0; rank < ranks; ++rank) runs.push_back({rank, rank + 1});
+  return tree_layout(ranks, runs);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,35 @@
+// StreamDecoder: holds back the beginning of a character until the rest comes, or can no longer come.
+#include "text/text.h"
+#include "text/utf8.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view REPLACEMENT = "\xEF\xBF\xBD";  // U+FFFD
+
+}  // namespace
+
+StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool show_special)
+    : tokenizer_(tokenizer), show_special_(show_special) {}
+
+std::string StreamDecoder::push(TokenId token) {
+  pending_ += tokenizer_.decode({&token, 1}, show_special_);
+  std::string text;
+  std::string_view rest = pending_;
+  while (!rest.empty()) {
+    const auto [kind, length] = next_utf8(rest);
+    if (kind == Utf8Kind::Unfinished) break;
+    text += kind == Utf8Kind::Character ? rest.substr(0, length) : REPLACEMENT;
+    rest.remove_prefix(length);
+  }
+  pending_.erase(0, pending_.size() - rest.size());
+  return text;
+}
+
+std::string StreamDecoder::finish() {
+  if (pending_.empty()) return {};
+  pending_.clear();
+  return std::string(REPLACEMENT);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,117 @@
+// Slices of real files, put together again: bit-equal to the whole, each element once or listed as shared, bytes as
+// planned.
+#include "decoder/weights.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "support/tiny_models.h"
+
+namespace lockstep {
+namespace {
+
+struct Loaded {
+  Loaded(const TinyModel& model, const ShardPlan& plan) {
+    auto groups = make_local_group(plan.tp_size(), {});
+    for (int rank = 0; rank < plan.tp_size(); ++rank) {
+      Team team({rank % 2 + 1, {}, {}});
+      weights.push_back(std::make_unique<Weights>(model.spec, plan, rank, *model.checkpoint,
+                                                  *supported_kernels().back(), *groups[static_cast<size_t>(rank)], team,
+                                                  nullptr));
+    }
+  }
+  std::vector<std::unique_ptr<Weights>> weights;
+};
+
+// What a rank holds of row `row`, as floats.
+std::vector<float> row_of(const Weight& weight, int64_t row) {
+  if (weight.vector != nullptr) return {weight.vector[row]};
+  std::vector<float> values(static_cast<size_t>(weight.matrix.cols));
+  supported_kernels().back()->dequantize(weight.matrix.dtype, weight.matrix.data + row * weight.matrix.row_bytes,
+                                         weight.matrix.lead, weight.matrix.cols, values.data());
+  return values;
+}
+
+std::vector<float> whole_of(const TensorInfo& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.elements));
+  const int64_t rows = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
+  const int64_t cols = tensor.elements / rows;
+  for (int64_t row = 0; row < rows; ++row) {
+    supported_kernels().back()->dequantize(tensor.dtype, tensor.bytes.data() + row * row_bytes(tensor.dtype, cols), 0,
+                                           cols, values.data() + row * cols);
+  }
+  return values;
+}
+
+class Slices : public testing::TestWithParam<std::string> {};
+
+TEST_P(Slices, PutTogetherAreTheWhole) {
+  const TinyModel model(GetParam());
+  for (int size = 1; size <= std::min<int64_t>(8, largest_tp_size(model.spec)); ++size) {
+    const ShardPlan plan = make_plan(model.spec, {.tp_size = size});
+    const Loaded loaded(model, plan);
+    std::vector<int64_t> shared(static_cast<size_t>(size));
+    for (const TensorPlan& tensor : plan.tensors) {
+      const WeightSpec& spec = model.spec.weights[static_cast<size_t>(tensor.weight)];
+      const std::vector<float> whole = whole_of(*model.checkpoint->find(spec.name));
+      const int64_t cols = spec.in.size();
+      std::vector<int> holders(whole.size());
+      for (int rank = 0; rank < size; ++rank) {
+        const Slice& slice = tensor.slices[static_cast<size_t>(rank)];
+        const Weight& weight = loaded.weights[static_cast<size_t>(rank)]->get(spec.role, spec.layer);
+        const bool by_columns = tensor.strategy == Strategy::RowParallel;
+        if (slice.begin == slice.end) continue;
+        for (int64_t row = 0; row < weight.matrix.rows; ++row) {
+          const std::vector<float> part = row_of(weight, row);
+          const int64_t first = by_columns ? row * cols + slice.begin : (slice.begin + row) * cols;
+          ASSERT_EQ(std::memcmp(part.data(), whole.data() + first, part.size() * sizeof(float)), 0)
+              << spec.name << " rank " << rank << " of " << size << " row " << row;
+          for (size_t i = 0; i < part.size(); ++i) ++holders[static_cast<size_t>(first) + i];
+        }
+      }
+      bool any_shared = false;
+      for (size_t i = 0; i < holders.size(); ++i) {
+        ASSERT_GE(holders[i], 1) << spec.name << " element " << i << " of " << size << " ranks";
+        any_shared = any_shared || holders[i] > 1;
+      }
+      const bool listed =
+          std::any_of(tensor.shared_bytes.begin(), tensor.shared_bytes.end(), [](auto b) { return b > 0; });
+      if (any_shared) {
+        EXPECT_TRUE(listed) << spec.name << " at " << size;
+        // Only what every rank needs whole, and KV heads whose query heads two ranks share.
+        EXPECT_TRUE(tensor.strategy == Strategy::Replicated || spec.out.axis == Axis::KvHeads) << spec.name;
+      }
+    }
+  }
+}
+
+TEST_P(Slices, TakeThePlannedBytes) {
+  const TinyModel model(GetParam());
+  for (int size = 1; size <= std::min<int64_t>(8, largest_tp_size(model.spec)); ++size) {
+    const ShardPlan plan = make_plan(model.spec, {.tp_size = size});
+    const Loaded loaded(model, plan);
+    int64_t read = 0, replicated = 0;
+    for (int rank = 0; rank < size; ++rank) {
+      const auto& weights = *loaded.weights[static_cast<size_t>(rank)];
+      EXPECT_EQ(weights.bytes(), plan.ranks[static_cast<size_t>(rank)].weight_bytes);
+      read += weights.read_bytes();
+      replicated += plan.ranks[static_cast<size_t>(rank)].replicated_bytes;
+    }
+    int64_t file = 0;
+    for (const TensorInfo& tensor : model.checkpoint->tensors()) file += static_cast<int64_t>(tensor.bytes.size());
+    EXPECT_GE(read, file);
+    EXPECT_LE(read, file + replicated) << "N = " << size;
+    EXPECT_EQ(replicated == 0, size == 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(TinyModels, Slices, testing::ValuesIn(tiny_model_names()), [](const auto& name) {
+  std::string clean = name.param;
+  std::replace_if(
+      clean.begin(), clean.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return clean;
+});
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,392 @@
+#!/usr/bin/env python3
+"""The program from outside: exit statuses, one-line errors, JSON, files.
+
+    cli_test.py LOCKSTEP FIXTURES VERSION     LOCKSTEP is a test build (it reads LOCKSTEP_TEST_FAULT)
+
+Standard library only. What the numbers should be is the business of tests/parity; here it is that the commands agree with
+the contract and with each other.
+"""
+
+import hashlib
+import json
+import math
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from byte_vocabulary import END_TOKEN, with_byte_vocabulary
+
+BINARY, FIXTURES, VERSION = "", Path(), ""
+GENERATE_KEYS = ["text", "tokens", "prompt_tokens", "finish_reason", "load_s", "ttft_s", "prefill_tok_s", "decode_tok_s",
+                 "weight_gb_s", "logits_sha256", "ranks"]  # fmt: skip
+RANK_KEYS = ["rank", "weight_bytes", "replicated_bytes", "read_bytes", "kv_bytes", "compute_s", "comm_s", "wait_s"]
+COMMANDS = ["generate", "inspect", "verify", "logits", "tokenize", "detokenize"]
+
+
+def lockstep(*arguments, stdin=b"", **environment):
+    """Runs the program. stdout stays bytes; stderr is text."""
+    command = [BINARY, *map(str, arguments)]
+    env = {key: value for key, value in os.environ.items() if not key.startswith("LOCKSTEP_TEST_")} | environment
+    done = subprocess.run(command, input=stdin, capture_output=True, env=env)
+    done.stderr = done.stderr.decode()
+    return done
+
+
+class CliTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        cls.ids_only = FIXTURES / "tiny" / "gqa.gguf"  # context 256, vocabulary 257, 2 layers, 14 heads, tied head
+        cls.model = cls.folder / "bytes.gguf"
+        cls.model.write_bytes(with_byte_vocabulary(cls.ids_only.read_bytes()))
+
+    def succeed(self, *arguments, **kwargs):
+        done = lockstep(*arguments, **kwargs)
+        self.assertEqual(done.returncode, 0, f"{arguments}: {done.stderr}")
+        return done
+
+    def json_of(self, *arguments, **kwargs):
+        done = self.succeed(*arguments, "--json", "--quiet", **kwargs)
+        self.assertEqual(done.stderr, "")
+        return json.loads(done.stdout)
+
+    def refuse(self, status, words, *arguments, **kwargs):
+        """The status, and one line on standard error that begins as promised and has each of the words."""
+        done = lockstep(*arguments, **kwargs)
+        self.assertEqual(done.returncode, status, f"{arguments}: {done.stderr}")
+        self.assertEqual(done.stdout, b"", arguments)
+        self.assertTrue(done.stderr.startswith("lockstep: ") and done.stderr.endswith("\n"), done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for word in words:
+            self.assertIn(str(word), done.stderr, arguments)
+
+    # ---- help, usage, files ----
+
+    def test_help_and_version(self):
+        self.assertEqual(self.succeed("--version").stdout.decode(), f"lockstep {VERSION}\n")
+        listed = self.succeed("--help").stdout.decode()
+        for command in COMMANDS:
+            self.assertIn(command, listed)
+            self.assertIn("--model", self.succeed(command, "--help").stdout.decode())
+
+    def test_usage_errors(self):
+        generate = ["generate", "-m", self.ids_only, "--tokens", "1"]
+        for words, arguments in [
+            (["command"], []),
+            (["frobnicate", "--help"], ["frobnicate"]),
+            (["--frobnicate"], [*generate, "--frobnicate"]),
+            (["--model"], ["generate", "--tokens", "1"]),
+            (["--prompt", "--file", "--tokens"], ["generate", "-m", self.ids_only]),
+            (["--prompt", "--file", "--tokens"], [*generate, "-p", "x"]),
+            (["--max-tokens", "3x", "integer"], [*generate, "-n", "3x"]),
+            (["--max-tokens", "''"], [*generate, "-n", ""]),
+            (["--max-tokens", "-1", "0 or more"], [*generate, "-n", "-1"]),
+            (["--max-tokens", "1e3"], [*generate, "-n", "1e3"]),
+            (["--max-tokens", "99999999999999999999"], [*generate, "-n", "99999999999999999999"]),
+            (["--temp", "nan"], [*generate, "--temp", "nan"]),
+            (["--temp", "inf"], [*generate, "--temp", "inf"]),
+            (["--top-p", "1.5", "from 0 to 1"], [*generate, "--top-p", "1.5"]),
+            (["--tp-size", "0"], [*generate, "--tp-size", "0"]),
+            (["--tp-size", "two"], [*generate, "--tp-size", "two"]),
+            (["--tp-size is 3", "2 shares"], [*generate, "--tp-size", "3", "--tp-split", "1,2"]),
+            (["--tp-split", "nan"], [*generate, "--tp-split", "1,nan"]),
+            (["--tp-split", "-1"], [*generate, "--tp-split", "1,-1"]),
+            (["--tp-split"], [*generate, "--tp-split", "0,0"]),
+            (["--tp-reduce", "star", "tree, ring"], [*generate, "--tp-reduce", "star"]),
+            (["--tp-lm-head-mode", "vocab_parallel, replicated"], [*generate, "--tp-lm-head-mode", "x"]),
+            (["--activations", "int8", "auto, f32"], [*generate, "--activations", "int8"]),
+            (["--kv-dtype", "int8", "f16, bf16, f32"], [*generate, "--kv-dtype", "int8"]),
+            (["--threads", "0"], [*generate, "--threads", "0"]),
+            (["--ctx", "0"], [*generate, "--ctx", "0"]),
+            (["--log-level", "loud", "warn"], [*generate, "--log-level", "loud"]),
+            (["--tokens", "257", "0 to 256"], ["generate", "-m", self.ids_only, "--tokens", "1,257"]),
+            (["--tokens", "-1"], ["generate", "-m", self.ids_only, "--tokens=-1"]),
+            (["--tokens", "''"], ["logits", "-m", self.ids_only, "--tokens", "1,,2"]),
+            (["--tokens", "''"], ["logits", "-m", self.ids_only, "--tokens", ""]),
+            (["--tokens", "257", "0 to 256"], ["detokenize", "-m", self.model, "--tokens", "257"]),
+            (["--tokens", "required"], ["detokenize", "-m", self.model]),
+            (["none of --prompt and --file are"], ["tokenize", "-m", self.model]),
+            (["empty"], ["generate", "-m", self.model, "-p", ""]),
+            (["--tp-splits"], ["verify", "-m", self.ids_only, "--tp-splits", "2,1;"]),
+            (["--batches", "0"], ["verify", "-m", self.ids_only, "--batches", "0"]),
+        ]:  # fmt: skip
+            self.refuse(2, words, *arguments)
+
+    def test_files_that_cannot_be_read(self):
+        for command in COMMANDS:
+            source = [] if command in ("inspect", "verify") else ["--tokens", "1"]
+            source = ["-p", "x"] if command == "tokenize" else source
+            missing = self.folder / "missing.gguf"
+            self.refuse(1, [missing], command, "-m", missing, *source)
+            self.refuse(1, [self.folder], command, "-m", self.folder, *source)
+        cut = self.folder / "cut.gguf"
+        cut.write_bytes(self.ids_only.read_bytes()[:5000])
+        self.refuse(1, [cut], "generate", "-m", cut, "--tokens", "1")
+        self.refuse(1, ["missing.txt"], "generate", "-m", self.model, "-f", self.folder / "missing.txt")
+        self.refuse(1, [self.folder, "directory"], "generate", "-m", self.model, "-f", self.folder)
+        self.refuse(1, ["logits.npy"], "logits", "-m", self.model, "-p", "x", "--out", self.folder / "no" / "logits.npy")
+        self.refuse(1, ["tokenizer", "--tokens"], "generate", "-m", self.ids_only, "-p", "x")
+
+    def test_errors_stay_on_one_line(self):
+        name = self.folder / "two\nlines.gguf"
+        self.refuse(1, ["lines.gguf"], "generate", "-m", name, "--tokens", "1")
+
+    def test_what_does_not_fit(self):
+        self.refuse(1, ["--tp-size 15", "14"], "generate", "-m", self.ids_only, "--tokens", "1", "--tp-size", "15")
+        self.refuse(1, ["--tp-size 15", "14"], "verify", "-m", self.ids_only, "--tp-sizes", "1,15")
+        long = ",".join(["1"] * 257)
+        self.refuse(1, ["257", "256"], "generate", "-m", self.ids_only, "--tokens", long)
+        self.refuse(1, ["3 tokens", "--ctx", "2"], "generate", "-m", self.ids_only, "--tokens", "1,2,3", "--ctx", "2")
+        self.refuse(1, ["--ctx 257", "256"], "generate", "-m", self.ids_only, "--tokens", "1", "--ctx", "257")
+
+    def test_standard_output_that_is_full(self):
+        for command in (["generate", "--tokens", "1"], ["generate", "--tokens", "1", "--json"], ["inspect"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([BINARY, command[0], "-m", self.ids_only, "--quiet", *command[1:]], stdout=full,
+                                      stderr=subprocess.PIPE, text=True)  # fmt: skip
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, r"^lockstep: standard output .*\n$")
+
+    # ---- generate ----
+
+    def test_generate(self):
+        options = ["generate", "-m", self.model, "-p", "Hello", "-n", "40", "--tp-size", "3", "--ignore-eos"]
+        report = self.json_of(*options)
+        self.assertEqual(list(report), GENERATE_KEYS)
+        self.assertEqual((len(report["tokens"]), report["prompt_tokens"], report["finish_reason"]), (40, 5, "length"))
+        self.assertRegex(report["logits_sha256"], "^[0-9a-f]{64}$")
+        self.assertEqual([list(rank) for rank in report["ranks"]], [RANK_KEYS] * 3)
+        self.assertEqual([rank["rank"] for rank in report["ranks"]], [0, 1, 2])
+        for key in GENERATE_KEYS[4:9]:
+            self.assertTrue(math.isfinite(report[key]) and report[key] > 0, key)
+        plan = self.json_of("inspect", "-m", self.model, "--tp-size", "3")["ranks"]
+        for found, predicted in zip(report["ranks"], plan, strict=True):
+            for key in ("weight_bytes", "replicated_bytes"):
+                self.assertEqual(found[key], predicted[key])
+
+        streamed = self.succeed(*options)
+        self.assertEqual(streamed.stdout.decode(), report["text"] + "\n")
+        for word in ("load", "first token", "prefill", "decode", "GB/s", report["logits_sha256"], "rank"):
+            self.assertIn(word, streamed.stderr)
+        self.assertEqual(self.succeed(*options, "--quiet").stderr, "")
+
+    def test_text_comes_before_the_end(self):
+        """With slow collectives the whole would take many seconds; some of it is there before."""
+        environment = os.environ | {"LOCKSTEP_TEST_COMM_DELAY_US": "20000"}
+        command = [BINARY, "generate", "-m", self.ids_only, "--tokens", "1", "-n", "200", "--tp-size", "2"]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
+            self.assertRegex(running.stdout.read(1), b"[0-9]")
+            self.assertIsNone(running.poll())
+            running.terminate()
+            self.assertEqual(running.wait(), -signal.SIGTERM)
+
+    def test_the_text_is_what_the_tokens_say(self):
+        """As Python decodes the bytes, U+FFFD for what is no character."""
+        sampling = ["--temp", "5", "--ignore-eos"]  # near random: many bytes that are no UTF-8
+        for seed in range(5):
+            report = self.json_of("generate", "-m", self.model, "-p", "é", "-n", "200", *sampling, "--seed", seed)
+            data = bytes(token for token in report["tokens"] if token != END_TOKEN)
+            self.assertEqual(report["text"], data.decode(errors="replace"))
+
+    def test_generate_does_not_depend_on_the_division(self):
+        options = ["generate", "-m", self.model, "-p", "a text", "-n", "12", "--temp", "1", "--seed", "7", "--ignore-eos"]
+        base = self.json_of(*options, "--tp-size", "1", "--threads", "1")
+        for division in (["--tp-size", "2"], ["--tp-split", "3,1"], ["--tp-size", "5", "--threads", "2"],
+                         ["--tp-size", "2", "--tp-embedding-mode", "replicated", "--tp-lm-head-mode", "replicated"],
+                         ["--tp-size", "auto", "--prefill-chunk", "2", "--ctx", "64"]):  # fmt: skip
+            other = self.json_of(*options, *division)
+            self.assertEqual((other["text"], other["logits_sha256"]), (base["text"], base["logits_sha256"]), division)
+        other_seed = [*options[:-3], "--seed", "8", "--ignore-eos"]
+        self.assertNotEqual(self.json_of(*other_seed)["tokens"], base["tokens"])
+
+    def test_generate_ends(self):
+        few = self.json_of("generate", "-m", self.ids_only, "--tokens", "1,2", "-n", "0")
+        self.assertEqual((few["tokens"], few["finish_reason"]), ([], "length"))
+        full = self.json_of("generate", "-m", self.ids_only, "--tokens", ",".join(["1"] * 250), "-n", "100")
+        self.assertEqual((len(full["tokens"]), full["finish_reason"]), (7, "length"))
+
+    def test_generate_without_a_tokenizer(self):
+        report = self.json_of("generate", "-m", self.ids_only, "--tokens", "7 8, 9", "-n", "5")
+        self.assertEqual((report["text"], report["prompt_tokens"], len(report["tokens"])), ("", 3, 5))
+        printed = self.succeed("generate", "-m", self.ids_only, "--tokens", "7,8,9", "-n", "5").stdout.decode()
+        self.assertEqual([int(word) for word in printed.split()], report["tokens"])
+
+    def test_prompts_are_the_same_from_everywhere(self):
+        text = "Größe\n12"
+        file = self.folder / "prompt.txt"
+        file.write_text(text)
+        options = ["generate", "-m", self.model, "-n", "3", "--ignore-eos"]
+        reports = [
+            self.json_of(*options, "-p", text),
+            self.json_of(*options, "-f", file),
+            self.json_of(*options, "-f", "-", stdin=text.encode()),
+            self.json_of(*options, "--tokens", ",".join(str(byte) for byte in text.encode())),
+        ]
+        for report in reports[1:]:
+            self.assertEqual(report["logits_sha256"], reports[0]["logits_sha256"])
+            self.assertEqual(report["prompt_tokens"], len(text.encode()))
+
+    # ---- logits ----
+
+    def test_logits(self):
+        out = self.folder / "logits.npy"
+        report = self.json_of("logits", "-m", self.ids_only, "--tokens", "5,6,7,8", "--out", out, "--tp-size", "2")
+        self.assertEqual(list(report), ["tokens", "vocab", "sha256"])
+        self.assertEqual((report["tokens"], report["vocab"]), (4, 257))
+        data = out.read_bytes()
+        self.assertEqual(data[:8], b"\x93NUMPY\x01\x00")
+        (header_size,) = struct.unpack_from("<H", data, 8)
+        self.assertEqual((10 + header_size) % 64, 0)
+        header = eval(data[10 : 10 + header_size])  # a Python literal, by the format's definition
+        self.assertEqual(header, {"descr": "<f4", "fortran_order": False, "shape": (4, 257)})
+        rows = data[10 + header_size :]
+        self.assertEqual(len(rows), 4 * 257 * 4)
+        self.assertEqual(hashlib.sha256(rows).hexdigest(), report["sha256"])
+        # The last row is what the first token is drawn from.
+        last = struct.unpack("<257f", rows[-257 * 4 :])
+        drawn = self.json_of("generate", "-m", self.ids_only, "--tokens", "5,6,7,8", "-n", "1")
+        self.assertEqual(drawn["tokens"], [last.index(max(last))])
+        self.assertEqual(drawn["logits_sha256"], hashlib.sha256(rows[-257 * 4 :]).hexdigest())
+
+    # ---- tokenize, detokenize ----
+
+    def test_tokenize_and_back(self):
+        text = "Ünïcode 🙂 and\ttabs <|end|>"
+        encoded = self.json_of("tokenize", "-m", self.model, "-p", text)
+        self.assertEqual(list(encoded), ["tokens", "pieces"])
+        self.assertEqual(encoded["tokens"], list(text.encode()))
+        self.assertEqual(encoded["pieces"][0], "\N{REPLACEMENT CHARACTER}")  # half a character
+        back = self.json_of("detokenize", "-m", self.model, "--tokens", ",".join(map(str, encoded["tokens"])))
+        self.assertEqual(back, {"text": text})
+        special = self.json_of("tokenize", "-m", self.model, "-p", "a<|end|>", "--parse-special")
+        self.assertEqual(special, {"tokens": [97, END_TOKEN], "pieces": ["a", "<|end|>"]})
+        self.assertEqual(self.json_of("detokenize", "-m", self.model, "--tokens", "97 256")["text"], "a<|end|>")
+        self.assertEqual(self.json_of("tokenize", "-m", self.model, "-p", ""), {"tokens": [], "pieces": []})
+        listing = self.succeed("tokenize", "-m", self.model, "-p", "a\nb").stdout.decode()
+        self.assertEqual([line.split() for line in listing.splitlines()], [["97", "a"], ["10", "\\n"], ["98", "b"]])
+
+    # ---- inspect ----
+
+    def test_inspect_a_checkpoint(self):
+        report = self.json_of("inspect", "-m", self.model)
+        self.assertEqual(list(report)[:5], ["architecture", "parameters", "tensors", "tokenizer", "chat_template"])
+        self.assertEqual((report["architecture"], report["chat_template"]), ("llama", False))
+        self.assertIn("BPE", report["tokenizer"])
+        elements = 0
+        for tensor in report["tensors"]:
+            self.assertEqual(list(tensor), ["name", "dtype", "shape", "bytes"])
+            elements += math.prod(tensor["shape"])
+        self.assertEqual(report["parameters"], elements)
+        self.assertIsNone(self.json_of("inspect", "-m", self.ids_only)["tokenizer"])
+        self.assertIn("blk.1.ffn_down.weight", self.succeed("inspect", "-m", self.model).stdout.decode())
+
+    def test_inspect_a_plan(self):
+        sides = {t["name"]: t["shape"] for t in self.json_of("inspect", "-m", self.ids_only)["tensors"]}
+        for division in (["--tp-size", "1"], ["--tp-size", "3"], ["--tp-size", "14"], ["--tp-split", "2,1"]):
+            plan = self.json_of("inspect", "-m", self.ids_only, *division)
+            self.assertEqual(list(plan), ["tp_size", "tensors", "sites", "ranks"])
+            totals = [0] * plan["tp_size"]
+            shared = [0] * plan["tp_size"]
+            for tensor in plan["tensors"]:
+                self.assertEqual(list(tensor), ["name", "strategy", "comm", "axis", "slices", "replicated"])
+                self.assertIn(tensor["axis"], ("rows", "cols"))
+                side = sides[tensor["name"]][tensor["axis"] == "cols"]
+                holders = [set() for _ in range(side)]
+                for part in tensor["slices"]:
+                    self.assertEqual(list(part), ["rank", "begin", "end", "bytes", "shared_bytes"])
+                    totals[part["rank"]] += part["bytes"]
+                    shared[part["rank"]] += part["shared_bytes"]
+                    for element in range(part["begin"], part["end"]):
+                        holders[element].add(part["rank"])
+                listed = {e: set(r["ranks"]) for r in tensor["replicated"] for e in range(r["begin"], r["end"])}
+                for element, ranks in enumerate(holders):
+                    self.assertTrue(ranks, tensor["name"])
+                    self.assertEqual(listed.get(element, ranks), ranks, tensor["name"])
+                    self.assertEqual(len(ranks) > 1, element in listed, tensor["name"])
+            for rank, numbers in enumerate(plan["ranks"]):
+                self.assertEqual(list(numbers), ["rank", "weight_bytes", "replicated_bytes", "kv_bytes_per_token"])
+                self.assertEqual(numbers["weight_bytes"], totals[rank])
+                self.assertEqual(numbers["replicated_bytes"], shared[rank])
+            # Two a layer, one more for the embedding and one for the head; none without a second rank.
+            self.assertEqual(len(plan["sites"]), 0 if plan["tp_size"] == 1 else 2 * 2 + 2)
+            for site in plan["sites"]:
+                self.assertEqual(list(site), ["layer", "name", "pattern", "bytes_per_token"])
+        replicated = self.json_of("inspect", "-m", self.ids_only, "--tp-size", "2", "--tp-embedding-mode", "replicated")
+        self.assertEqual([site["name"] for site in replicated["sites"]], ["attn_output", "ffn_down"] * 2 + ["lm_head"])
+        half = self.json_of("inspect", "-m", self.ids_only, "--tp-size", "2")["ranks"]
+        full = self.json_of("inspect", "-m", self.ids_only, "--tp-size", "2", "--activations", "f32")["ranks"]
+        self.assertEqual([2 * rank["kv_bytes_per_token"] for rank in half], [r["kv_bytes_per_token"] for r in full])
+        self.assertIn("VocabParallel", self.succeed("inspect", "-m", self.model, "--tp-size", "2").stdout.decode())
+
+    # ---- verify ----
+
+    def test_verify(self):
+        grid = ["--tp-sizes", "1,2", "--tp-splits", "2,1;3,1", "--chunks", "7,0", "--batches", "1,3", "--threads", "1,2"]
+        report = self.json_of("verify", "-m", self.ids_only, *grid, "--tokens", ",".join(map(str, range(40))))
+        self.assertEqual(list(report), ["identical", "sha256", "runs", "first_difference"])
+        self.assertIs(report["identical"], True)
+        self.assertIsNone(report["first_difference"])
+        self.assertEqual(len(report["runs"]), 4 * 2 * 2 * 2)
+        self.assertEqual({run["sha256"] for run in report["runs"]}, {report["sha256"]})
+        shapes = [tuple(map(str, list(run.values())[:-1])) for run in report["runs"]]
+        self.assertEqual(len(set(shapes)), len(shapes))
+        self.assertEqual(list(report["runs"][0]), ["tp_size", "tp_split", "chunk", "batch", "threads", "sha256"])
+        self.assertEqual([run["tp_split"] for run in report["runs"][::8]], [None, None, [2, 1], [3, 1]])
+        self.assertEqual([run["tp_size"] for run in report["runs"][::8]], [1, 2, 2, 2])
+        # Other input, other logits; and the default prompt and sizes.
+        other = self.succeed("verify", "-m", self.ids_only)
+        self.assertEqual([line.split(",")[0] for line in other.stderr.splitlines()], ["tp 1", "tp 2", "tp 3"])
+        self.assertTrue(other.stdout.startswith(b"identical: 3 runs"))
+        self.assertNotIn(report["sha256"], other.stdout.decode())
+
+    def test_verify_covers_prompt_and_decode(self):
+        """Its hash is that of `logits` over the prompt and the tokens decoded after it, but for the last."""
+        prompt = "9,8,7,6,5,4"
+        tokens = self.json_of("generate", "-m", self.ids_only, "--tokens", prompt, "-n", "8")["tokens"]
+        whole = ",".join([prompt, *map(str, tokens[:-1])])
+        rows = self.json_of("logits", "-m", self.ids_only, "--tokens", whole)
+        checked = self.json_of("verify", "-m", self.ids_only, "--tokens", prompt, "--tp-sizes", "2", "--batches", "5")
+        self.assertEqual(checked["sha256"], rows["sha256"])
+
+    def test_verify_finds_one_unit_in_the_last_place(self):
+        for fault, grid, tp_size in [
+            ("1:0:ulp", ["--tp-sizes", "1,2"], 2),
+            ("1:1:ulp", ["--tp-sizes", "1,2"], 2),  # in the first decode step
+            ("2:0:ulp", ["--tp-sizes", "1,2,3"], 3),  # tp 2 has no rank 2
+            ("4:2:ulp", ["--tp-sizes", "1,5", "--chunks", "7"], 5),
+            ("1:0:ulp", ["--tp-sizes", "1,2", "--batches", "3", "--threads", "2"], 2),
+            ("1:0:ulp", ["--tp-sizes", "1", "--tp-splits", "3,1", "--tp-lm-head-mode", "replicated"], 2),
+        ]:
+            command = ["verify", "-m", self.ids_only, "--json", *grid]
+            done = lockstep(*command, LOCKSTEP_TEST_FAULT=fault)
+            self.assertEqual(done.returncode, 1, (fault, grid, done.stderr))
+            report = json.loads(done.stdout)
+            self.assertIs(report["identical"], False)
+            first = report["first_difference"]
+            self.assertEqual((first["layer"], first["tensor"], first["rank"]),
+                             (1, "blk.1.attn_output.weight", int(fault[0])), (fault, grid))  # fmt: skip
+            self.assertEqual({run["tp_size"] for run in report["runs"] if run["sha256"] != report["sha256"]}, {tp_size})
+            self.assertIn("first difference: layer 1, blk.1.attn_output.weight", done.stderr)
+
+    def test_a_rank_that_fails(self):
+        for kind in ("throw", "exit"):
+            for command in (["generate", "-n", "5"], ["logits"], ["verify", "--tp-sizes", "2"]):
+                self.refuse(1, ["rank 1"], command[0], "-m", self.ids_only, "--tokens", "1,2", "--quiet",
+                            *(["--tp-size", "2"] if command[0] != "verify" else []), *command[1:],
+                            LOCKSTEP_TEST_FAULT=f"1:0:{kind}")  # fmt: skip
+        self.refuse(2, ["LOCKSTEP_TEST_FAULT", "throw, stall, exit, ulp"], "generate", "-m", self.ids_only, "--tokens", "1",
+                    LOCKSTEP_TEST_FAULT="1:0:melt")  # fmt: skip
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    BINARY, FIXTURES, VERSION = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

@@ -1,0 +1,37 @@
+// Fuzz target: any bytes are a GGUF file, or an Error. The bytes are a heap block of the exact size, so that
+// AddressSanitizer sees the first byte read beyond it. The seeds are the fixtures; CMakeLists.txt says how to run it.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/error.h"
+#include "checkpoint/gguf_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace lockstep;
+  const auto bytes = std::as_bytes(std::span(data, size));
+  try {
+    HeaderBudget budget;
+    const auto file = parse_gguf(bytes, "fuzz.gguf", budget);
+    for (const auto& tensor : file.tensors) {
+      const bool inside = tensor.bytes.data() >= bytes.data() &&
+                          tensor.bytes.data() + tensor.bytes.size() <= bytes.data() + bytes.size() &&
+                          static_cast<int64_t>(tensor.bytes.size()) ==
+                              tensor.elements / info(tensor.dtype).block_elements * info(tensor.dtype).block_bytes;
+      if (!inside) __builtin_trap();
+    }
+    // Typed reads of every key, whatever its type.
+    for (const auto& [key, value] : file.metadata.entries()) {
+      try {
+        file.metadata.require_int(key, 0, 1'000'000);
+      } catch (const Error&) {
+      }
+      try {
+        file.metadata.require_float(key);
+      } catch (const Error&) {
+      }
+    }
+  } catch (const Error&) {
+  }
+  return 0;
+}

@@ -1,0 +1,172 @@
+// What the tokenizer.ggml.* keys may say, and the error for each thing they may not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "text/vocabulary_json.h"
+
+namespace lockstep {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+
+// Eight tokens: a, b, c, ab, abc; and three special ones.
+VocabularyJson small() {
+  return VocabularyJson(nlohmann::json{
+      {"pre", "gpt-2"},
+      {"tokens", {"a", "b", "c", "ab", "abc", "<|endoftext|>", "<|im_end|>", "<s>"}},
+      {"types", {1, 1, 1, 1, 1, 3, 3, 3}},
+      {"merges", {"a b", "ab c"}},
+      {"bos", 7},
+      {"eos", 6},
+  });
+}
+
+using Change = std::function<void(VocabularyJson&)>;
+struct Refusal {
+  const char* name;
+  Change change;
+  ErrorKind kind;
+  std::string message;
+};
+
+class Refused : public testing::TestWithParam<Refusal> {};
+
+TEST_P(Refused, WithAMessageThatNamesIt) {
+  VocabularyJson vocabulary = small();
+  GetParam().change(vocabulary);
+  try {
+    Tokenizer::from_gguf(vocabulary.view());
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), GetParam().kind);
+    EXPECT_THAT(error.what(), testing::StartsWith("test.gguf: "));
+    EXPECT_THAT(error.what(), HasSubstr(GetParam().message));
+    EXPECT_THAT(error.what(), testing::Not(HasSubstr("\n")));
+  }
+}
+
+const std::vector<Refusal> REFUSALS{
+    {"Model", [](auto& v) { v.model = "llama"; }, ErrorKind::Unsupported,
+     "tokenizer.ggml.model is \"llama\"; the known"},
+    {"UnknownPre", [](auto& v) { v.pre = "new\nthing"; }, ErrorKind::Unsupported,
+     "tokenizer.ggml.pre is \"new\\x0athing\"; the known ones are gpt-2, llama-bpe, llama-v3, llama3, qwen2, smollm"},
+    {"MissingPre", [](auto& v) { v.pre = ""; }, ErrorKind::Unsupported, "tokenizer.ggml.pre is missing"},
+    {"DefaultPre", [](auto& v) { v.pre = "default"; }, ErrorKind::Unsupported, "tokenizer.ggml.pre is \"default\""},
+    {"NoTokens", [](auto& v) { v.tokens.clear(), v.types.clear(), v.merges.clear(); }, ErrorKind::Malformed,
+     "tokenizer.ggml.tokens is empty"},
+    {"EmptyToken", [](auto& v) { v.tokens[3] = ""; }, ErrorKind::Malformed, "tokenizer.ggml.tokens[3] is empty"},
+    {"DuplicateToken", [](auto& v) { v.tokens[4] = "b"; }, ErrorKind::Malformed,
+     "tokenizer.ggml.tokens[4] is \"b\", as tokenizer.ggml.tokens[1] is"},
+    {"LongDuplicate", [](auto& v) { v.tokens[0] = v.tokens[1] = std::string(1 << 20, '\xFF'); }, ErrorKind::Malformed,
+     "\\xff...\""},
+    {"FewTypes", [](auto& v) { v.types.pop_back(); }, ErrorKind::Malformed,
+     "tokenizer.ggml.token_type has 7 entries for the 8 of tokenizer.ggml.tokens"},
+    {"ManyTypes", [](auto& v) { v.types.push_back(1); }, ErrorKind::Malformed, "token_type has 9 entries"},
+    {"TypeZero", [](auto& v) { v.types[2] = 0; }, ErrorKind::Malformed, "tokenizer.ggml.token_type[2] is 0"},
+    {"TypeSeven", [](auto& v) { v.types[2] = 7; }, ErrorKind::Malformed, "tokenizer.ggml.token_type[2] is 7"},
+    {"NoByteTokens",
+     [](auto& v) {
+       v.tokens = {"aa", "bb", "cc"}, v.types.clear(), v.merges.clear(), v.bos = v.eos = 0;
+     },
+     ErrorKind::Malformed, "no token of a single byte"},
+    {"MergeOfOne", [](auto& v) { v.merges[1] = "abc"; }, ErrorKind::Malformed, "tokenizer.ggml.merges[1] is \"abc\""},
+    {"MergeOfThree", [](auto& v) { v.merges[1] = "a b c"; }, ErrorKind::Malformed,
+     "tokenizer.ggml.merges[1] is \"a b c\""},
+    {"MergeNoLeft", [](auto& v) { v.merges[1] = " b"; }, ErrorKind::Malformed, "tokenizer.ggml.merges[1] is \" b\""},
+    {"MergeNoRight", [](auto& v) { v.merges[1] = "a "; }, ErrorKind::Malformed, "tokenizer.ggml.merges[1] is \"a \""},
+    {"MergeEmpty", [](auto& v) { v.merges[1] = ""; }, ErrorKind::Malformed, "tokenizer.ggml.merges[1] is \"\""},
+    {"MergeUnknownLeft", [](auto& v) { v.merges[1] = "x b"; }, ErrorKind::Malformed,
+     "tokenizer.ggml.merges[1] is \"x b\", but \"x\" is not in tokenizer.ggml.tokens"},
+    {"MergeUnknownRight", [](auto& v) { v.merges[1] = "b x"; }, ErrorKind::Malformed, "but \"x\" is not in"},
+    {"MergeUnknownResult", [](auto& v) { v.merges[1] = "b c"; }, ErrorKind::Malformed, "but \"bc\" is not in"},
+    {"MergeTwice", [](auto& v) { v.merges.push_back("a b"); }, ErrorKind::Malformed,
+     "tokenizer.ggml.merges[2] is \"a b\", which an earlier entry is too"},
+    {"BosTooLarge", [](auto& v) { v.bos = 8; }, ErrorKind::Malformed,
+     "tokenizer.ggml.bos_token_id is 8; ids are 0 to 7"},
+    {"EosNegative", [](auto& v) { v.eos = -1; }, ErrorKind::Malformed, "tokenizer.ggml.eos_token_id is -1"},
+    {"EosHuge", [](auto& v) { v.eos = int64_t{1} << 32; }, ErrorKind::Malformed, "eos_token_id is 4294967296"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Vocabulary, Refused, testing::ValuesIn(REFUSALS),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(Vocabulary, RefusesTheOtherIds) {
+  VocabularyJson json = small();
+  for (const auto member : {&GgufVocabulary::unknown, &GgufVocabulary::padding, &GgufVocabulary::end_of_turn}) {
+    GgufVocabulary vocabulary = json.view();
+    vocabulary.*member = 8;
+    EXPECT_THROW(Tokenizer::from_gguf(vocabulary), Error);
+    vocabulary.*member = 7;
+    EXPECT_NO_THROW(Tokenizer::from_gguf(vocabulary));
+  }
+}
+
+TEST(Vocabulary, MergesInRankOrder) {
+  VocabularyJson json = small();
+  const auto tokenizer = Tokenizer::from_gguf(json.view());
+  EXPECT_THAT(tokenizer->encode("abcab", SpecialTokens::Parse), ElementsAre(4, 3));
+  EXPECT_EQ(tokenizer->description(), "byte-level BPE (gpt-2)");
+  EXPECT_EQ(tokenizer->vocab_size(), 8);
+}
+
+// As in Hugging Face: the letters on both sides of it become neighbours.
+TEST(Vocabulary, BytesWithoutATokenLeaveNothing) {
+  VocabularyJson json = small();
+  const auto tokenizer = Tokenizer::from_gguf(json.view());
+  EXPECT_THAT(tokenizer->encode("azb", SpecialTokens::Parse), ElementsAre(3));
+  EXPECT_TRUE(tokenizer->encode("z\xFF", SpecialTokens::Parse).empty());
+}
+
+TEST(Vocabulary, StopTokensAreEosEndOfTurnAndKnownControlTokens) {
+  VocabularyJson json = small();
+  GgufVocabulary vocabulary = json.view();
+  EXPECT_THAT(Tokenizer::from_gguf(vocabulary)->stop_tokens(), UnorderedElementsAre(6, 5));
+  vocabulary.end_of_turn = 4;
+  EXPECT_THAT(Tokenizer::from_gguf(vocabulary)->stop_tokens(), UnorderedElementsAre(6, 5, 4));
+  json.types[5] = 1;  // the text alone, not a control token
+  EXPECT_THAT(Tokenizer::from_gguf(json.view())->stop_tokens(), UnorderedElementsAre(6));
+}
+
+TEST(Vocabulary, AddBosIsTheFilesWordOrTheFamilys) {
+  VocabularyJson json = small();
+  GgufVocabulary vocabulary = json.view();
+  EXPECT_FALSE(Tokenizer::from_gguf(vocabulary)->add_bos());
+  EXPECT_EQ(Tokenizer::from_gguf(vocabulary)->bos(), 7);
+  vocabulary.pre = "llama-bpe";
+  EXPECT_TRUE(Tokenizer::from_gguf(vocabulary)->add_bos());
+  vocabulary.add_bos = false;
+  EXPECT_FALSE(Tokenizer::from_gguf(vocabulary)->add_bos());
+  vocabulary.add_bos = true;
+  vocabulary.bos.reset();
+  EXPECT_THROW(Tokenizer::from_gguf(vocabulary), Error);
+  vocabulary.add_bos.reset();
+  EXPECT_FALSE(Tokenizer::from_gguf(vocabulary)->add_bos());
+}
+
+TEST(Vocabulary, TypesMayBeAbsent) {
+  VocabularyJson json = small();
+  json.types.clear();
+  const auto tokenizer = Tokenizer::from_gguf(json.view());
+  EXPECT_FALSE(tokenizer->is_special(6));
+  EXPECT_THAT(tokenizer->stop_tokens(), ElementsAre(6));
+}
+
+TEST(Vocabulary, HugeTokensAreFine) {
+  VocabularyJson json = small();
+  const std::string huge(1 << 20, 'a');
+  json.tokens.insert(json.tokens.end(), {huge, huge + "b"});
+  json.types.insert(json.types.end(), 2, 1);
+  json.merges.push_back(huge + " b");
+  const auto tokenizer = Tokenizer::from_gguf(json.view());
+  EXPECT_EQ(tokenizer->piece(9), huge + "b");
+  EXPECT_EQ(tokenizer->encode(huge, SpecialTokens::Parse).size(), huge.size());
+}
+
+}  // namespace
+}  // namespace lockstep
