@@ -165,9 +165,8 @@ int generate(const GenerateFlags& flags) {
   };
   Sha256 hash;
   if (flags.json || !flags.quiet) {
-    request.on_logits = [&hash, prompt_tokens](int64_t position, std::span<const float> row) {
-      if (position + 1 >= prompt_tokens) hash.add(row);
-    };
+    request.logits_from = prompt_tokens - 1;
+    request.on_logits = [&hash](int64_t, std::span<const float> row) { hash.add(row); };
   }
 
   // After what the callbacks write to: destroyed first, also when something throws.

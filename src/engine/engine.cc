@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <limits>
 #include <mutex>
 #include <optional>
 
@@ -150,7 +151,8 @@ class Engine::Impl {
     if (stopping_) return false;
     for (auto& job : queue_) {
       Request& request = job->request;
-      job->sequence = &scheduler.add(request.tokens, static_cast<bool>(request.on_logits));
+      job->sequence =
+          &scheduler.add(request.tokens, request.on_logits ? request.logits_from : std::numeric_limits<int64_t>::max());
       jobs_.push_back(std::move(job));
     }
     queue_.clear();
@@ -165,7 +167,7 @@ class Engine::Impl {
 
   void see_logits(const LogitRow& row, std::span<const float> logits) {
     Job& job = job_of(*row.sequence);
-    if (job.request.on_logits) job.request.on_logits(row.position, logits);
+    if (job.request.on_logits && row.position >= job.request.logits_from) job.request.on_logits(row.position, logits);
     if (row.sample && job.request.max_tokens > 0) {
       job.drawn = pick_token(logits, job.request.sampling, row.position + 1);
     } else if (row.sample) {

@@ -59,8 +59,9 @@ struct Request {
   SamplingOptions sampling;
   std::vector<int32_t> stop_tokens;             // a token that ends the generation
   std::function<bool(int32_t token)> on_token;  // may be empty; false cancels
-  // When set: logits of every position, prompt included ([vocab] each; position of the input token), ascending.
+  // When set: logits of every position from logits_from on, ascending ([vocab] each; position of the input token).
   std::function<void(int64_t position, std::span<const float> logits)> on_logits;
+  int64_t logits_from = 0;
 };
 
 struct EngineOptions {

@@ -14,12 +14,12 @@ Scheduler::Scheduler(const SchedulerOptions& options) : options_(options) {
   for (int64_t i = options.max_sequences; i-- > 0;) free_slots_.push_back(static_cast<int32_t>(i));
 }
 
-Sequence& Scheduler::add(std::vector<int32_t> tokens, bool all_logits) {
+Sequence& Scheduler::add(std::vector<int32_t> tokens, int64_t logits_from) {
   auto sequence = std::make_unique<Sequence>();
   sequence->id = next_id_++;
   sequence->prompt_tokens = static_cast<int64_t>(tokens.size());
   sequence->tokens = std::move(tokens);
-  sequence->all_logits = all_logits;
+  sequence->logits_from = logits_from;
   waiting_.push_back(sequence.get());
   sequences_.push_back(std::move(sequence));
   return *sequences_.back();
@@ -86,10 +86,10 @@ void Scheduler::add_rows(Sequence& sequence, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     const int64_t position = sequence.cached + i;
     const bool last = position + 1 == total;
-    if (last || (sequence.all_logits && position >= sequence.logits_seen)) {
+    if (last || position >= sequence.logits_from) {
       step_.rows.logit_rows.push_back(static_cast<int32_t>(step_.rows.tokens.size()));
       step_.logit_rows.push_back({&sequence, position, last});
-      sequence.logits_seen = std::max(sequence.logits_seen, position + 1);
+      sequence.logits_from = std::max(sequence.logits_from, position + 1);  // not again after an eviction
     }
     step_.rows.tokens.push_back(sequence.tokens[static_cast<size_t>(position)]);
     step_.rows.positions.push_back(static_cast<int32_t>(position));

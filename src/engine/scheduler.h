@@ -19,8 +19,7 @@ struct Sequence {
   SequenceState state = SequenceState::Waiting;
   std::vector<int32_t> tokens;  // prompt, then what was generated
   int64_t prompt_tokens = 0;
-  bool all_logits = false;  // logits of every row, not of the last alone
-  int64_t logits_seen = 0;  // positions whose logits were given out; not given again after an eviction
+  int64_t logits_from = 0;  // the next position whose logits are wanted; those of the last token always are
   int64_t cached = 0;       // tokens whose keys and values are in pages
   int32_t slot = -1;
   std::vector<int32_t> pages;
@@ -55,7 +54,7 @@ class Scheduler {
   explicit Scheduler(const SchedulerOptions& options);
 
   // The sequence waits behind the others. It needs at most `pages` pages for all tokens it will ever have.
-  Sequence& add(std::vector<int32_t> tokens, bool all_logits);
+  Sequence& add(std::vector<int32_t> tokens, int64_t logits_from);
   // Ends a sequence, gives its slot and pages back, and forgets it.
   void remove(const Sequence& sequence);
 
