@@ -1,15 +1,14 @@
 // Tensor parallelism in one file: a linear layer y = x W' divided over ranks in the two ways lockstep uses.
 //
-//   column-parallel   each rank holds some of the outputs (rows of W) and computes them from the whole input; an
-//                     all-gather puts the outputs side by side.
-//   row-parallel      each rank holds some of the inputs (columns of W) and computes, for every output, a part of its
-//   sum;
-//                     an all-reduce adds the parts.
+// - Column-parallel: each rank holds some of the outputs (rows of W) and computes them from the whole input; an
+//   all-gather puts the outputs side by side.
+// - Row-parallel: each rank holds some of the inputs (columns of W) and computes a part of every output's sum; an
+//   all-reduce adds the parts.
 //
 // Both results are compared, bit for bit, with the layer computed by one rank alone. Column-parallel needs no care:
-// every output is computed by one rank, in the same order as before. Row-parallel adds floats in several places, and (a
-// + b) + c is not a + (b + c); so the order of additions is fixed by a tree over "leaves" of the input dimension,
-// whoever owns them. The program exits with status 1 when a bit differs.
+// every output is computed by one rank, in the same order as before. Row-parallel adds floats in several places, and
+// the order matters: (a+b)+c is not a+(b+c). So it is fixed by a tree over "leaves" of the input dimension, whoever
+// owns them. The program exits with status 1 when a bit differs.
 #include <fmt/format.h>
 
 #include <algorithm>

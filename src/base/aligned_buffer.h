@@ -5,6 +5,8 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 #include "base/checked.h"
 
@@ -24,7 +26,15 @@ PageBlock map_pages(size_t bytes);
 template <class T>
 class AlignedBuffer {
  public:
+  static_assert(std::is_trivially_copyable_v<T>);
   AlignedBuffer() = default;
+  AlignedBuffer(AlignedBuffer&& other) noexcept
+      : block_(std::move(other.block_)), size_(std::exchange(other.size_, 0)) {}
+  AlignedBuffer& operator=(AlignedBuffer&& other) noexcept {
+    block_ = std::move(other.block_);
+    size_ = std::exchange(other.size_, 0);
+    return *this;
+  }
   explicit AlignedBuffer(size_t size) : size_(size) {
     const auto bytes = checked_mul(size, sizeof(T));
     if (!bytes) throw std::bad_alloc();

@@ -6,12 +6,7 @@
 
 namespace lockstep {
 
-// a + b or a * b, or nothing when 64 bits do not hold the result.
-inline std::optional<uint64_t> checked_add(uint64_t a, uint64_t b) {
-  uint64_t sum;
-  if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
-  return sum;
-}
+// a * b, or nothing when 64 bits do not hold it.
 inline std::optional<uint64_t> checked_mul(uint64_t a, uint64_t b) {
   uint64_t product;
   if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;

@@ -1,6 +1,6 @@
-// The one exception type of lockstep. Loaders and validators throw it; subcommands print it in one line; the server
-// maps kinds to HTTP statuses. A message names the thing (file, tensor, flag, rank), the value found, the values
-// allowed and the way out.
+// The one exception type of lockstep. Loaders and validators throw it; subcommands print it in one line and
+// choose their exit status by its kind. A message names the thing (file, tensor, flag, rank), the value found, the
+// values allowed and the way out.
 #pragma once
 
 #include <fmt/format.h>

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/quoted.h"
 
 namespace lockstep {
 namespace {
@@ -53,16 +54,16 @@ FaultInjection FaultInjection::from_environment() {
     faults.fault = parse_fault(text);
     if (!faults.fault) {
       fail(ErrorKind::Usage,
-           "LOCKSTEP_TEST_FAULT is '{}'; it must be RANK:STEP:KIND, RANK and STEP counted from 0, KIND one of throw, "
+           "LOCKSTEP_TEST_FAULT is {}; it must be RANK:STEP:KIND, RANK and STEP counted from 0, KIND one of throw, "
            "stall, exit, ulp",
-           text);
+           in_quotes(text));
     }
   }
   if (const char* text = std::getenv("LOCKSTEP_TEST_COMM_DELAY_US")) {
     const auto delay = parse_count<int64_t>(text);
     if (!delay) {
-      fail(ErrorKind::Usage, "LOCKSTEP_TEST_COMM_DELAY_US is '{}'; it must be a number of microseconds, 0 or more",
-           text);
+      fail(ErrorKind::Usage, "LOCKSTEP_TEST_COMM_DELAY_US is {}; it must be a number of microseconds, 0 or more",
+           in_quotes(text));
     }
     faults.comm_delay_us = *delay;
   }

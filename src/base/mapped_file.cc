@@ -38,16 +38,6 @@ class Descriptor {
        std::generic_category().message(error));
 }
 
-// Advice is a hint: the outcome of madvise changes no result, so it is not looked at.
-void advise(std::span<const std::byte> file, size_t begin, size_t size, int advice) {
-  static const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  begin = std::min(begin, file.size());
-  const size_t end = begin + std::min(size, file.size() - begin);
-  if (begin == end) return;
-  const size_t first_page = begin / page * page;
-  ::madvise(const_cast<std::byte*>(file.data()) + first_page, end - first_page, advice);
-}
-
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path.string()) {
@@ -94,12 +84,14 @@ void MappedFile::unmap() noexcept {
   size_ = 0;
 }
 
-void MappedFile::will_need(size_t begin, size_t size) const {
-  advise(bytes(), begin, size, MADV_WILLNEED);
-}
-
 void MappedFile::done_with(size_t begin, size_t size) const {
-  advise(bytes(), begin, size, MADV_DONTNEED);
+  static const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  begin = std::min(begin, size_);
+  const size_t end = begin + std::min(size, size_ - begin);
+  if (begin == end) return;
+  const size_t first_page = begin / page * page;
+  // A hint: its outcome changes no result, so it is not looked at.
+  ::madvise(const_cast<std::byte*>(data_) + first_page, end - first_page, MADV_DONTNEED);
 }
 
 }  // namespace lockstep

@@ -23,9 +23,8 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  // Tells the kernel that [begin, begin + size) will be read soon, or not again (its pages leave this process's
-  // resident set; the page cache keeps them).
-  void will_need(size_t begin, size_t size) const;
+  // Tells the kernel that [begin, begin + size) will not be read again: its pages leave this process's resident set;
+  // the page cache keeps them.
   void done_with(size_t begin, size_t size) const;
 
  private:

@@ -2,8 +2,10 @@
 #include "base/topology.h"
 
 #include <hwloc.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "base/error.h"
@@ -11,6 +13,13 @@
 namespace lockstep {
 
 Topology read_topology() {
+  // Without /sys (a bare chroot) hwloc knows nothing and says so on standard error: one node, and what the scheduler
+  // allows.
+  if (!std::filesystem::exists("/sys/devices/system/cpu")) {
+    cpu_set_t allowed;
+    const bool known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
+    return {known ? CPU_COUNT(&allowed) : 1, 1};
+  }
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) fail(ErrorKind::Io, "hwloc cannot start reading the machine's topology");
   const std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)> topology(raw, &hwloc_topology_destroy);

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/quoted.h"
 #include "checkpoint/gguf_checkpoint.h"
-#include "checkpoint/in_quotes.h"
 
 namespace lockstep {
 

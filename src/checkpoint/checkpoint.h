@@ -55,7 +55,6 @@ class Metadata {
   // Empty when absent.
   std::span<const std::string_view> get_strings(std::string_view key) const;
   std::span<const int64_t> get_ints(std::string_view key) const;
-  std::span<const double> get_floats(std::string_view key) const;
 
  private:
   std::string file_;
@@ -83,8 +82,8 @@ class Checkpoint {
   virtual std::span<const TensorInfo> tensors() const = 0;          // in file order
   virtual const TensorInfo* find(std::string_view name) const = 0;  // nullptr when absent
   virtual int64_t file_bytes() const = 0;                           // of all its files
-  // Tells the kernel that these bytes of a tensor will be needed soon, or are not needed again by this process.
-  virtual void will_need(std::span<const std::byte> bytes) const = 0;
+  virtual std::vector<std::filesystem::path> files() const = 0;     // in the order of a split
+  // Tells the kernel that these bytes of a tensor are not needed again by this process.
   virtual void done_with(std::span<const std::byte> bytes) const = 0;
 };
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/quoted.h"
 #include "checkpoint/gguf_file.h"
-#include "checkpoint/in_quotes.h"
 
 namespace lockstep {
 namespace {
@@ -60,15 +60,21 @@ class GgufCheckpoint final : public Checkpoint {
     const auto place = index_.find(name);
     return place == index_.end() ? nullptr : place->second;
   }
-  void will_need(std::span<const std::byte> bytes) const override { advise(bytes, &MappedFile::will_need); }
-  void done_with(std::span<const std::byte> bytes) const override { advise(bytes, &MappedFile::done_with); }
+  std::vector<std::filesystem::path> files() const override {
+    std::vector<std::filesystem::path> paths;
+    for (const auto& file : files_) paths.emplace_back(file.path());
+    return paths;
+  }
+  void done_with(std::span<const std::byte> bytes) const override {
+    if (const auto* file = file_with(bytes)) {
+      file->done_with(static_cast<size_t>(bytes.data() - file->bytes().data()), bytes.size());
+    }
+  }
 
  private:
-  using Advice = void (MappedFile::*)(size_t begin, size_t size) const;
   void add_other_parts(HeaderBudget& budget);
   void index_names();
   const MappedFile* file_with(std::span<const std::byte> bytes) const;
-  void advise(std::span<const std::byte> bytes, Advice advice) const;
 
   std::string format_;
   std::vector<MappedFile> files_;  // in the order of the split
@@ -128,12 +134,6 @@ const MappedFile* GgufCheckpoint::file_with(std::span<const std::byte> bytes) co
     if (!before(bytes.data(), mapped.data()) && before(bytes.data(), mapped.data() + mapped.size())) return &file;
   }
   return nullptr;
-}
-
-void GgufCheckpoint::advise(std::span<const std::byte> bytes, Advice advice) const {
-  const auto* file = file_with(bytes);
-  if (file == nullptr) return;
-  (file->*advice)(static_cast<size_t>(bytes.data() - file->bytes().data()), bytes.size());
 }
 
 }  // namespace

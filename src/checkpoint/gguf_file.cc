@@ -10,8 +10,8 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "checkpoint/in_quotes.h"
-#include "checkpoint/utf8.h"
+#include "base/quoted.h"
+#include "base/utf8.h"
 
 namespace lockstep {
 namespace {
@@ -30,6 +30,40 @@ constexpr uint64_t kTensorMemory = 448;  // TensorInfo, its name and shape, its 
 
 enum class ValueType : uint32_t { U8, I8, U16, I16, U32, I32, F32, Bool, String, Array, U64, I64, F64 };
 constexpr uint32_t kValueTypes = 13;
+
+// Calls use(std::type_identity<T>) with the C++ type of a value that is no array.
+template <class Use>
+auto with_type(ValueType type, Use use) {
+  switch (type) {
+    case ValueType::U8:
+      return use(std::type_identity<uint8_t>());
+    case ValueType::I8:
+      return use(std::type_identity<int8_t>());
+    case ValueType::U16:
+      return use(std::type_identity<uint16_t>());
+    case ValueType::I16:
+      return use(std::type_identity<int16_t>());
+    case ValueType::U32:
+      return use(std::type_identity<uint32_t>());
+    case ValueType::I32:
+      return use(std::type_identity<int32_t>());
+    case ValueType::U64:
+      return use(std::type_identity<uint64_t>());
+    case ValueType::I64:
+      return use(std::type_identity<int64_t>());
+    case ValueType::F32:
+      return use(std::type_identity<float>());
+    case ValueType::F64:
+      return use(std::type_identity<double>());
+    case ValueType::Bool:
+      return use(std::type_identity<bool>());
+    case ValueType::String:
+      return use(std::type_identity<std::string_view>());
+    case ValueType::Array:
+      break;
+  }
+  fail(ErrorKind::Internal, "an array of a GGUF file was taken for a single value");
+}
 
 // Formats that exist and that nothing here can run, by the id GGUF gives them.
 struct ForeignFormat {
@@ -108,6 +142,8 @@ class Parser {
   bool boolean();
   template <class T>
   auto widened();  // the next T of the file, as double, int64_t or uint64_t
+  template <class T>
+  auto value();  // the next T, or bool, or string_view
   template <class T>
   MetadataValue numbers(uint64_t count);
   MetadataValue booleans(uint64_t count);
@@ -195,7 +231,7 @@ void Parser::check_count(std::string_view what, uint64_t count, uint64_t least_b
 uint32_t Parser::version() {
   const auto magic = take(4);
   if (std::memcmp(magic.data(), "GGUF", 4) != 0) {
-    malformed("it begins with {}; a GGUF file begins with \"GGUF\"",
+    malformed("it begins with {}; a GGUF file begins with 'GGUF'",
               in_quotes({reinterpret_cast<const char*>(magic.data()), 4}));
   }
   const auto version = number<uint32_t>();
@@ -232,70 +268,36 @@ auto Parser::widened() {
   }
 }
 
-MetadataScalar Parser::scalar(ValueType type) {
-  switch (type) {
-    case ValueType::U8:
-      return widened<uint8_t>();
-    case ValueType::I8:
-      return widened<int8_t>();
-    case ValueType::U16:
-      return widened<uint16_t>();
-    case ValueType::I16:
-      return widened<int16_t>();
-    case ValueType::U32:
-      return widened<uint32_t>();
-    case ValueType::I32:
-      return widened<int32_t>();
-    case ValueType::U64:
-      return widened<uint64_t>();
-    case ValueType::I64:
-      return widened<int64_t>();
-    case ValueType::F32:
-      return widened<float>();
-    case ValueType::F64:
-      return widened<double>();
-    case ValueType::Bool:
-      return boolean();
-    case ValueType::String:
-      return string();
-    case ValueType::Array:
-      break;
+template <class T>
+auto Parser::value() {
+  if constexpr (std::is_same_v<T, bool>) {
+    return boolean();
+  } else if constexpr (std::is_same_v<T, std::string_view>) {
+    return string();
+  } else {
+    return widened<T>();
   }
-  malformed("an array is no scalar");
+}
+
+MetadataScalar Parser::scalar(ValueType type) {
+  return with_type(type, [this]<class T>(std::type_identity<T>) -> MetadataScalar { return value<T>(); });
 }
 
 MetadataValue Parser::array() {
   const auto type = value_type();
   const auto count = number<uint64_t>();
-  switch (type) {
-    case ValueType::U8:
-      return numbers<uint8_t>(count);
-    case ValueType::I8:
-      return numbers<int8_t>(count);
-    case ValueType::U16:
-      return numbers<uint16_t>(count);
-    case ValueType::I16:
-      return numbers<int16_t>(count);
-    case ValueType::U32:
-      return numbers<uint32_t>(count);
-    case ValueType::I32:
-      return numbers<int32_t>(count);
-    case ValueType::U64:
-      return numbers<uint64_t>(count);
-    case ValueType::I64:
-      return numbers<int64_t>(count);
-    case ValueType::F32:
-      return numbers<float>(count);
-    case ValueType::F64:
-      return numbers<double>(count);
-    case ValueType::Bool:
-      return booleans(count);
-    case ValueType::String:
-      return strings(count);
-    case ValueType::Array:
-      break;
+  if (type == ValueType::Array) {
+    refuse(ErrorKind::Unsupported, "the value is an array of arrays; arrays of numbers, bools and strings can be read");
   }
-  refuse(ErrorKind::Unsupported, "the value is an array of arrays; arrays of numbers, bools and strings can be read");
+  return with_type(type, [this, count]<class T>(std::type_identity<T>) -> MetadataValue {
+    if constexpr (std::is_same_v<T, bool>) {
+      return booleans(count);
+    } else if constexpr (std::is_same_v<T, std::string_view>) {
+      return strings(count);
+    } else {
+      return numbers<T>(count);
+    }
+  });
 }
 
 bool Parser::boolean() {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/quoted.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/in_quotes.h"
 
 namespace lockstep {
 namespace {
@@ -40,8 +40,8 @@ std::string describe(const MetadataValue& value) {
 
 [[noreturn]] void fail_value(const Metadata& metadata, std::string_view key, const MetadataValue& found,
                              std::string_view wanted) {
-  fail(ErrorKind::Malformed, "{}: metadata key {} is {}; it must be {}", metadata.file(), in_quotes(key),
-       describe(found), wanted);
+  fail(ErrorKind::Malformed, "{}: metadata key {} is {}; it must be {}", metadata.file(), in_quotes(key), describe(found),
+       wanted);
 }
 
 std::string integer_between(int64_t min, int64_t max) {
@@ -148,10 +148,6 @@ std::span<const std::string_view> Metadata::get_strings(std::string_view key) co
 
 std::span<const int64_t> Metadata::get_ints(std::string_view key) const {
   return get_array<int64_t>(*this, key, "an array of integers");
-}
-
-std::span<const double> Metadata::get_floats(std::string_view key) const {
-  return get_array<double>(*this, key, "an array of floats");
 }
 
 }  // namespace lockstep

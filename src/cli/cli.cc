@@ -13,6 +13,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/quoted.h"
 #include "cli/command.h"
 #include "cli/output.h"
 
@@ -105,7 +106,7 @@ int run(int argc, const char* const* argv) {
 }
 
 int report(std::string_view message, int status) {
-  print_note(fmt::format("lockstep: {}\n", escape_control(message)));
+  print_note(fmt::format("lockstep: {}\n", one_line(message)));
   return status;
 }
 

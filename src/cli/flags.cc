@@ -56,11 +56,13 @@ void add_text_flags(CLI::App& app, Flags& flags) {
 }
 
 CLI::Option* add_token_flag(CLI::App& app, Flags& flags) {
-  const auto read = [&flags](const std::string& text) {
-    flags.tokens = parse_list<int64_t>("--tokens", text, {0, kMostTokenId}, true);
+  const Range<int64_t> range{0, kMostTokenId};
+  const auto read = [&flags, range](const std::string& text) {
+    flags.tokens = parse_list<int64_t>("--tokens", text, range, true);
   };
   return app
-      .add_option_function<std::string>("--tokens", read, "token ids, taken as they are: nothing is put before them")
+      .add_option_function<std::string>("--tokens", read,
+                                        with_range("token ids, taken as they are: nothing is put before them", range))
       ->type_name("N,N,...");
 }
 
@@ -70,14 +72,17 @@ void add_prompt_flags(CLI::App& app, Flags& flags) {
 }
 
 void add_size_flags(CLI::App& app, Flags& flags) {
-  const auto read = [&flags](const std::string& text) {
+  const Range<int64_t> range{1, kMostRanks};
+  const auto read = [&flags, range](const std::string& text) {
     flags.tp_size_given = true;
     flags.tp_size.reset();
-    if (text != "auto") flags.tp_size = parse_number<int64_t>("--tp-size", text, {1, kMostRanks});
+    if (text != "auto") flags.tp_size = parse_number<int64_t>("--tp-size", text, range);
   };
-  app.add_option_function<std::string>("--tp-size", read,
-                                       "ranks that divide the model; auto: one a NUMA node that this process may use, "
-                                       "or as many as --tp-split has shares")
+  app.add_option_function<std::string>(
+         "--tp-size", read,
+         with_range("ranks that divide the model; auto: one a NUMA node that this process "
+                    "may use, or as many as --tp-split has shares",
+                    range))
       ->type_name("N|auto")
       ->default_str("auto");
   add_list<double>(app, "--tp-split", flags.tp_split, {0, std::numeric_limits<double>::max()},

@@ -208,10 +208,9 @@ CommandBody declare_generate(CLI::App& app) {
   add_number<double>(app, "--temp", sampling.temperature, {0, std::numeric_limits<double>::max()},
                      "temperature; 0: always the likeliest token");
   add_number<int64_t>(app, "--top-k", sampling.top_k, {0, kMost}, "draw from the N likeliest tokens; 0: from all");
-  add_number<double>(app, "--top-p", sampling.top_p, {0, 1},
-                     "draw from the fewest tokens whose probabilities reach N, 0 to 1");
+  add_number<double>(app, "--top-p", sampling.top_p, {0, 1}, "draw from the fewest tokens whose probabilities reach N");
   add_number<double>(app, "--min-p", sampling.min_p, {0, 1},
-                     "drop tokens below N times the likeliest one's probability, 0 to 1");
+                     "drop tokens below N times the likeliest one's probability");
   add_number<uint64_t>(app, "--seed", sampling.seed, {0, std::numeric_limits<uint64_t>::max()},
                        "seed of the random numbers; one of them is a function of seed and position alone");
   app.add_flag("--ignore-eos", flags->ignore_eos, "generate on past tokens that end a text");

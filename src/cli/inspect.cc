@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/quoted.h"
 #include "cli/command.h"
 #include "cli/engine_setup.h"
 #include "cli/flags.h"
@@ -83,7 +84,7 @@ int inspect_checkpoint(const Flags& flags, const Checkpoint& checkpoint, const M
   };
   Rows tensors{{"tensor", "dtype", "shape", "bytes"}};
   for (const TensorInfo& tensor : checkpoint.tensors()) {
-    tensors.push_back({tensor.name, std::string(info(tensor.dtype).name), format_shape(tensor.shape),
+    tensors.push_back({one_line(tensor.name), std::string(info(tensor.dtype).name), format_shape(tensor.shape),
                        std::to_string(tensor.bytes.size())});
   }
   print_text(format_table(facts, 2) + "\n" + format_table(tensors, 2));

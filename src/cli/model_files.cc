@@ -23,7 +23,6 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Checkpoint& checkpoint) {
   vocabulary.padding = id("tokenizer.ggml.padding_token_id");
   vocabulary.end_of_turn = id("tokenizer.ggml.eot_token_id");
   vocabulary.add_bos = metadata.get_bool("tokenizer.ggml.add_bos_token");
-  vocabulary.add_eos = metadata.get_bool("tokenizer.ggml.add_eos_token");
   return Tokenizer::from_gguf(vocabulary);
 }
 

@@ -1,19 +1,13 @@
 // Strict reading of numbers and lists.
 #include "cli/options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
 
 namespace lockstep {
 namespace {
-
-template <class T>
-std::string describe(Range<T> range) {
-  const std::string kind = std::integral<T> ? "an integer" : "a number";
-  if (range.max == std::numeric_limits<T>::max()) return fmt::format("{}, {} or more", kind, range.min);
-  return fmt::format("{} from {} to {}", kind, range.min, range.max);
-}
 
 constexpr std::string_view kBlanks = " \t\r\n";
 
@@ -26,34 +20,51 @@ std::string_view trim(std::string_view text) {
 }  // namespace
 
 template <class T>
+std::string describe(Range<T> range) {
+  if (range.max == std::numeric_limits<T>::max()) return fmt::format("{} or more", range.min);
+  return fmt::format("from {} to {}", range.min, range.max);
+}
+
+template <class T>
 T parse_number(std::string_view flag, std::string_view text, Range<T> range) {
   T value{};
   const char* const last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), last, value);
   // Written so that NaN is outside every range.
   if (error != std::errc() || end != last || !(value >= range.min && value <= range.max)) {
-    fail(ErrorKind::Usage, "{} is '{}'; it must be {}", flag, text, describe(range));
+    fail(ErrorKind::Usage, "{} is {}; it must be {}, {}", flag, in_quotes(text),
+         std::integral<T> ? "an integer" : "a number", describe(range));
   }
   return value;
+}
+
+std::vector<std::string_view> split(std::string_view text, char divider) {
+  std::vector<std::string_view> pieces;
+  for (size_t end = text.find(divider); end != text.npos; end = text.find(divider)) {
+    pieces.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  pieces.push_back(text);
+  return pieces;
 }
 
 template <class T>
 std::vector<T> parse_list(std::string_view flag, std::string_view text, Range<T> range, bool blanks_divide) {
   std::vector<T> values;
-  text = trim(text);
-  for (bool more = true; more;) {
-    const size_t end = text.find_first_of(blanks_divide ? " \t\r\n," : ",");
-    values.push_back(parse_number<T>(flag, trim(text.substr(0, end)), range));
-    more = end != text.npos;
-    if (!more) break;
-    std::string_view rest = text.substr(end);
-    if (blanks_divide) rest.remove_prefix(std::min(rest.find_first_not_of(kBlanks), rest.size()));
-    if (rest.starts_with(',')) rest.remove_prefix(1);
-    text = trim(rest);
+  for (std::string_view item : split(text, ',')) {
+    do {  // once also for an empty item, which is refused
+      item = trim(item);
+      const size_t end = blanks_divide ? std::min(item.find_first_of(kBlanks), item.size()) : item.size();
+      values.push_back(parse_number<T>(flag, item.substr(0, end), range));
+      item.remove_prefix(end);
+    } while (!item.empty());
   }
   return values;
 }
 
+template std::string describe(Range<int64_t>);
+template std::string describe(Range<uint64_t>);
+template std::string describe(Range<double>);
 template int64_t parse_number(std::string_view, std::string_view, Range<int64_t>);
 template uint64_t parse_number(std::string_view, std::string_view, Range<uint64_t>);
 template double parse_number(std::string_view, std::string_view, Range<double>);

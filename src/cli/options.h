@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/quoted.h"
 
 namespace lockstep {
 
@@ -22,12 +23,22 @@ struct Range {
   T max;
 };
 
+// "0 or more", "from 1 to 4096".
+template <class T>
+std::string describe(Range<T> range);
+extern template std::string describe(Range<int64_t>);
+extern template std::string describe(Range<uint64_t>);
+extern template std::string describe(Range<double>);
+
 // The whole text as a number within the range. `flag` is for the message.
 template <class T>
 T parse_number(std::string_view flag, std::string_view text, Range<T> range);
 extern template int64_t parse_number(std::string_view, std::string_view, Range<int64_t>);
 extern template uint64_t parse_number(std::string_view, std::string_view, Range<uint64_t>);
 extern template double parse_number(std::string_view, std::string_view, Range<double>);
+
+// The pieces between the dividers: one more than there are dividers.
+std::vector<std::string_view> split(std::string_view text, char divider);
 
 // Items between commas, blanks around them ignored; with `blanks_divide`, blanks alone divide items too. An empty item
 // is refused.
@@ -56,20 +67,26 @@ T parse_choice(std::string_view flag, std::string_view text, std::span<const Cho
   for (const Choice<T>& choice : choices) {
     if (choice.name == text) return choice.value;
   }
-  fail(ErrorKind::Usage, "{} is '{}'; this version has {}", flag, text, join_names(choices, ", "));
+  fail(ErrorKind::Usage, "{} is {}; this version has {}", flag, in_quotes(text), join_names(choices, ", "));
 }
 
 // The long name of "-n,--max-tokens", for messages.
 std::string long_name(std::string_view names);
 
-// Each of the following declares a flag that is read into `target`, which must outlive the parsing. The value that
-// `target` has when the flag is declared is shown as the default, if it has one.
+// The help of a flag, and behind it the numbers that are allowed.
+template <class T>
+std::string with_range(const std::string& help, Range<T> range) {
+  return fmt::format("{} ({})", help, describe(range));
+}
+
+// Each of the following declares a flag that is read into `target`, which must outlive the parsing. The help shows the
+// allowed values and, if `target` has a value when the flag is declared, that as the default.
 template <class T>
 CLI::Option* add_number(CLI::App& app, const std::string& names, T& target, Range<T> range, const std::string& help) {
   const auto read = [&target, range, flag = long_name(names)](const std::string& text) {
     target = parse_number<T>(flag, text, range);
   };
-  return app.add_option_function<std::string>(names, read, help)
+  return app.add_option_function<std::string>(names, read, with_range(help, range))
       ->type_name("N")
       ->default_str(fmt::format("{}", target));
 }
@@ -80,7 +97,7 @@ CLI::Option* add_number(CLI::App& app, const std::string& names, std::optional<T
   const auto read = [&target, range, flag = long_name(names)](const std::string& text) {
     target = parse_number<T>(flag, text, range);
   };
-  return app.add_option_function<std::string>(names, read, help)->type_name("N");
+  return app.add_option_function<std::string>(names, read, with_range(help, range))->type_name("N");
 }
 
 // A list of numbers that replaces what `target` holds.
@@ -90,7 +107,7 @@ CLI::Option* add_list(CLI::App& app, const std::string& names, std::vector<T>& t
   const auto read = [&target, range, flag = long_name(names)](const std::string& text) {
     target = parse_list<T>(flag, text, range);
   };
-  return app.add_option_function<std::string>(names, read, help)->type_name("N,N,...");
+  return app.add_option_function<std::string>(names, read, with_range(help, range))->type_name("N,N,...");
 }
 
 // Target: T or std::optional<T>.

@@ -24,9 +24,6 @@ void print_note(std::string_view text);
 // "98.2 MB": powers of 1000.
 std::string human_bytes(int64_t bytes);
 
-// Printable in one line: control characters become \n, \t, \xNN.
-std::string escape_control(std::string_view text);
-
 // Columns as wide as their widest cell; numbers stand better on the right, so all but the first `left` columns do.
 std::string format_table(std::span<const std::vector<std::string>> rows, size_t left);
 

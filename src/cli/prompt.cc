@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/quoted.h"
 
 namespace lockstep {
 namespace {
@@ -19,13 +20,14 @@ std::string read_text(const std::string& path) {
   const bool standard_input = path == "-";
   const std::string name = standard_input ? "standard input" : path;
   if (!standard_input && std::filesystem::is_directory(path)) {
-    fail(ErrorKind::Io, "--file '{}' is a directory; it must be a file that holds the prompt", path);
+    fail(ErrorKind::Io, "--file {} is a directory; it must be a file that holds the prompt", in_quotes(path));
   }
   const std::unique_ptr<FILE, int (*)(FILE*)> opened(standard_input ? nullptr : std::fopen(path.c_str(), "rb"),
                                                      std::fclose);
   FILE* const file = standard_input ? stdin : opened.get();
   if (file == nullptr) {
-    fail(ErrorKind::NotFound, "--file '{}' cannot be opened: {}", path, std::generic_category().message(errno));
+    fail(ErrorKind::NotFound, "--file {} cannot be opened: {}", in_quotes(path),
+         std::generic_category().message(errno));
   }
   std::string text;
   std::array<char, 1 << 16> piece;

@@ -1,6 +1,7 @@
 // lockstep tokenize: a text as the model's tokens.
 #include <memory>
 
+#include "base/quoted.h"
 #include "cli/command.h"
 #include "cli/model_files.h"
 #include "cli/output.h"
@@ -23,7 +24,7 @@ int tokenize(const Flags& flags) {
     return 0;
   }
   std::vector<std::vector<std::string>> rows;
-  for (const TokenId token : tokens) rows.push_back({std::to_string(token), escape_control(tokenizer.piece(token))});
+  for (const TokenId token : tokens) rows.push_back({std::to_string(token), one_line(tokenizer.piece(token))});
   print_text(format_table(rows, 2));
   return 0;
 }

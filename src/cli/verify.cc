@@ -135,11 +135,8 @@ int verify(const VerifyFlags& flags) {
 
 std::vector<std::vector<double>> parse_splits(std::string_view text) {
   std::vector<std::vector<double>> splits;
-  for (bool more = true; more;) {
-    const size_t end = text.find(';');
-    splits.push_back(parse_list<double>("--tp-splits", text.substr(0, end), {0, std::numeric_limits<double>::max()}));
-    more = end != text.npos;
-    if (more) text.remove_prefix(end + 1);
+  for (const std::string_view shares : split(text, ';')) {
+    splits.push_back(parse_list<double>("--tp-splits", shares, {0, std::numeric_limits<double>::max()}));
   }
   return splits;
 }
@@ -156,7 +153,8 @@ CommandBody declare_verify(CLI::App& app) {
       ->each([flags = flags.get()](const std::string&) { flags->tp_sizes_given = true; });
   app.add_option_function<std::string>(
          "--tp-splits", [flags = flags.get()](const std::string& text) { flags->tp_splits = parse_splits(text); },
-         "further divisions, by shares: '2,1;3,1' is one over two ranks with shares 2 and 1, and one with 3 and 1")
+         "further divisions, by shares: '2,1;3,1' is one over two ranks with shares 2 and 1, and one with 3 and 1; "
+         "default: none")
       ->type_name("N,N;...");
   add_list<int64_t>(app, "--chunks", flags->chunks, {0, kMost},
                     "prompt tokens of a step; 0: the whole prompt; default: 0");

@@ -35,7 +35,6 @@ PlanOptions plan_of(const RunShape& shape, const Flags& flags) {
 }
 
 RunOutcome run_once(const RunSetup& setup, const RunShape& shape, const RunObserver& observer) {
-  constexpr int64_t kPageTokens = 16;  // at most as many as an engine's page holds
   EngineOptions options;
   options.plan = plan_of(shape, setup.flags);
   options.plan.every_leaf = observer.every_leaf;
@@ -43,8 +42,6 @@ RunOutcome run_once(const RunSetup& setup, const RunShape& shape, const RunObser
   options.context = setup.context;
   options.max_sequences = shape.batch;
   options.prefill_chunk = shape.chunk;
-  // Room for all to be admitted at once, so that slots are given in the order of submission.
-  options.pages = shape.batch * (ceil_div(setup.context, kPageTokens) + 1);
   options.kv_dtype = setup.flags.kv();
   options.faults = FaultInjection::from_environment();
   options.recorders = observer.recorders;

@@ -70,6 +70,8 @@ class Group {
   // Ends the group: every rank that waits or will wait throws. The first cause wins.
   virtual void abort(const std::string& cause) noexcept = 0;
   virtual bool aborted() const noexcept = 0;
+  // What those throw say: the rank that failed, and its cause. Empty while the group lives.
+  virtual std::string failure() const = 0;
   // Called for every work item, so that a long step is told from a stalled one; a relaxed increment.
   virtual void tick() noexcept = 0;
 

@@ -173,6 +173,17 @@ void LocalGroup::all_reduce_ring(std::span<float> values) {
   wait_for_everybody();
 }
 
+void LocalGroup::collect(std::span<const float> mine, std::span<const size_t> counts, std::span<float> all) {
+  const Reading reading(*state_, rank_);
+  size_t begin = 0;
+  for (int peer = 0; peer < size_; ++peer) {
+    const size_t count = counts[static_cast<size_t>(peer)];
+    copy_bytes(all.data() + begin, peer == rank_ ? mine.data() : post_of(peer).in, count * sizeof(float));
+    begin += count;
+    tick();
+  }
+}
+
 void LocalGroup::all_gather(std::span<const float> mine, std::span<const size_t> counts, std::span<float> all) {
   const Call call(*this, Op::AllGather, mine.size_bytes());
   assert(counts.size() == static_cast<size_t>(size_));
@@ -188,16 +199,7 @@ void LocalGroup::all_gather(std::span<const float> mine, std::span<const size_t>
         .shape = shape_of(counts),
         .in = offer(std::as_bytes(mine), staged)});
   for (int peer = 0; peer < size_; ++peer) require_given(peer, counts[static_cast<size_t>(peer)]);
-  {
-    const Reading reading(*state_, rank_);
-    size_t begin = 0;
-    for (int peer = 0; peer < size_; ++peer) {
-      const size_t count = counts[static_cast<size_t>(peer)];
-      copy_bytes(all.data() + begin, peer == rank_ ? mine.data() : post_of(peer).in, count * sizeof(float));
-      begin += count;
-      tick();
-    }
-  }
+  collect(mine, counts, all);
   if (!staged) meet_again();
 }
 
@@ -245,16 +247,7 @@ void LocalGroup::gather(std::span<const float> mine, std::span<const size_t> cou
         .shape = shape_of(counts),
         .in = offer(std::as_bytes(mine), staged)});
   for (int peer = 0; peer < size_; ++peer) require_given(peer, counts[static_cast<size_t>(peer)]);
-  if (rank_ == root) {
-    const Reading reading(*state_, rank_);
-    size_t begin = 0;
-    for (int peer = 0; peer < size_; ++peer) {
-      const size_t count = counts[static_cast<size_t>(peer)];
-      copy_bytes(all.data() + begin, peer == rank_ ? mine.data() : post_of(peer).in, count * sizeof(float));
-      begin += count;
-      tick();
-    }
-  }
+  if (rank_ == root) collect(mine, counts, all);
   if (!staged) meet_again();
 }
 

@@ -35,6 +35,7 @@ class LocalGroup final : public Group {
 
   void abort(const std::string& cause) noexcept override;
   bool aborted() const noexcept override { return state_->aborted(); }
+  std::string failure() const override { return state_->failure(); }
   void tick() noexcept override { me().progress.fetch_add(1, std::memory_order_relaxed); }
   CommCounters counters() const override { return counters_; }
 
@@ -70,6 +71,8 @@ class LocalGroup final : public Group {
 
   bool is_small(size_t bytes) const { return static_cast<int64_t>(bytes) <= state_->options().one_shot_bytes; }
   std::span<const float* const> inputs();  // `in` of every rank's post
+  // Puts the parts of all ranks side by side, `mine` from where it is.
+  void collect(std::span<const float> mine, std::span<const size_t> counts, std::span<float> all);
 
   const std::shared_ptr<LocalState> state_;
   const int rank_;

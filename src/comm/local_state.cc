@@ -70,6 +70,11 @@ void LocalState::abort(std::string cause) noexcept {
   }
 }
 
+std::string LocalState::failure() {
+  const std::lock_guard lock(cause_mutex_);
+  return cause_;
+}
+
 void LocalState::throw_aborted(int rank) {
   assert(aborted());
   for (int peer = 0; peer < size(); ++peer) {

@@ -1,9 +1,11 @@
 // What the ranks of a local group share: who has arrived where, what each waits for, and how the group ends.
 //
 // Ranks meet at phases, counted from 1. A rank that reaches phase p raises its `arrived` word and waits until everybody
-// else's says p too. Every collective begins and ends with such a meeting of all ranks, and that carries all safety:
-// - what a rank posts or stages for one collective lies in one of two places, used in turn. It is written again two
-//   collectives later, and a meeting in between has seen every reader leave;
+// else's says p too. Every collective begins with such a meeting of all ranks, and one that lets peers read a rank's
+// own buffers ends with one; the next collective posts for the phase after it. That carries all safety:
+// - what a rank posts or stages for phase p lies in place p mod 2. A place is written again only after a meeting that
+//   follows its last read: readers are done before they arrive at the phase after p, or, in a collective of several
+//   phases, at its last; and a rank posts for p + 2 or later only when it has seen everybody arrive there;
 // - a peer's own buffer is read only between two meetings, and never after an abort: see Reading.
 #pragma once
 
@@ -112,6 +114,7 @@ class LocalState {
   // Ends the group and wakes every waiter. The first cause stays.
   void abort(std::string cause) noexcept;
   bool aborted() const { return aborted_.load(); }
+  std::string failure();  // the cause; empty while the group lives
 
   // Throws Error(RankFailed) with the cause, after every peer has left the buffers of `rank`, which the exception may
   // destroy. Not to be called inside Reading.

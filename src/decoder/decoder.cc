@@ -22,11 +22,12 @@ constexpr int64_t kLogitRows = 16;  // rows whose logits are projected and gathe
 constexpr int64_t kTileCols = 64;   // a work item of a product: this many output columns ...
 constexpr int64_t kTileRows = 256;  // ... of at most this many rows
 
-// A product of the batch with one weight. `out` is [depth, rows, ldo].
+// A product of the batch with one weight, and the bias of a column-parallel one. `out` is [depth, rows, weight rows].
 struct Product {
   const Weight* weight;
   LeafSum leaves;
   float* out;
+  const float* bias = nullptr;
 };
 
 }  // namespace
@@ -60,7 +61,7 @@ struct Decoder::Impl {
   }
 
   void allocate() {
-    int64_t heads = 0, kv = 0, ffn = 0, planes = 1, widest_leaf = spec.hidden;
+    int64_t heads = 0, kv = 0, ffn = 0, planes = 1;
     for (size_t i = 0; i < plan.layers.size(); ++i) {
       const LayerPlan& layer = plan.layers[i];
       const int64_t head_dim = spec.layers[i].head_dim;
@@ -68,7 +69,6 @@ struct Decoder::Impl {
       kv = std::max(kv, layer.kv_heads[static_cast<size_t>(rank)].size() * head_dim);
       ffn = std::max(ffn, layer.ffn.here(rank));
       planes = std::max({planes, head_joins[i].depth, ffn_joins[i].depth});
-      widest_leaf = std::max({widest_leaf, layer.heads.leaf, layer.ffn.leaf});
     }
     const auto rows = [&](int64_t width) {
       return AlignedBuffer<float>(static_cast<size_t>(options.max_rows * width));
@@ -83,16 +83,15 @@ struct Decoder::Impl {
     gate = rows(ffn);
     up = rows(ffn);
     nodes = rows(planes * spec.hidden);
-    const int64_t vocab_here = weights_of_head().plan == nullptr ? 0 : head_end() - head_begin();
-    logits_here = AlignedBuffer<float>(static_cast<size_t>(kLogitRows * vocab_here));
+    logits_here = AlignedBuffer<float>(static_cast<size_t>(kLogitRows * (head_end() - head_begin())));
     if (rank == 0) {
       gathered = AlignedBuffer<float>(static_cast<size_t>(kLogitRows * spec.vocab));
       logits = AlignedBuffer<float>(static_cast<size_t>(kLogitRows * spec.vocab));
     }
     gather_counts.resize(static_cast<size_t>(plan.tp_size()));
-    const int64_t scores = round_up(options.pages_per_sequence * options.page_tokens, options.page_tokens);
+    const int64_t scores = options.pages_per_sequence * options.page_tokens;
     for (int t = 0; t < team.threads(); ++t) {
-      product_scratch.emplace_back(static_cast<size_t>(matmul_scratch(widest_leaf)));
+      product_scratch.emplace_back(size_t{kMatmulScratch});
       score_scratch.emplace_back(static_cast<size_t>(scores));
     }
   }
@@ -125,22 +124,20 @@ struct Decoder::Impl {
         }
       }
     });
+    for (const Product& product : products) {
+      if (product.bias != nullptr) add_bias(product.out, rows, product.weight->matrix.rows, product.bias);
+    }
   }
 
   LeafSum whole(int64_t cols) const { return {cols, &single_leaf}; }
 
-  void column_parallel(const float* x, int64_t ldx, int64_t rows, std::initializer_list<Product> products,
-                       std::initializer_list<const Weight*> biases) {
-    multiply(x, ldx, rows, products);
-    auto bias = biases.begin();
-    for (const Product& product : products) {
-      if ((*bias)->vector != nullptr) add_bias(product.out, rows, product.weight->matrix.rows, **bias);
-      ++bias;
-    }
+  // A column-parallel product of rows of the residual width: this rank's outputs, [rows, weight rows].
+  Product column_parallel(Role role, Role bias, int64_t layer, float* out) const {
+    return {&weights.get(role, layer), whole(spec.hidden), out, weights.get(bias, layer).vector};
   }
 
-  void add_bias(float* out, int64_t rows, int64_t width, const Weight& bias) {
-    for (int64_t row = 0; row < rows; ++row) kernels.add(out + row * width, bias.vector, width);
+  void add_bias(float* out, int64_t rows, int64_t width, const float* bias) {
+    for (int64_t row = 0; row < rows; ++row) kernels.add(out + row * width, bias, width);
   }
 
   // The only caller of all-reduces in a layer: joins every rank's nodes into `joined`, [rows, hidden].
@@ -175,15 +172,15 @@ struct Decoder::Impl {
       }
     }
     if (recording()) {
-      const std::string_view name = spec.weights[static_cast<size_t>(weight.plan->weight)].name;
+      const std::string_view name = name_of(weight);
       for (int64_t node = 0; node < join.results; ++node) {
         record(layer, name, division.runs[static_cast<size_t>(rank)].begin + node,
                nodes.data() + node * rows * spec.hidden, spec.hidden, spec.hidden);
       }
     }
     run_site({static_cast<int32_t>(layer), site}, layout, rows);
-    const Weight& bias = weights.get(bias_role, layer);
-    if (bias.vector != nullptr) add_bias(joined.data(), rows, spec.hidden, bias);
+    const float* bias = weights.get(bias_role, layer).vector;
+    if (bias != nullptr) add_bias(joined.data(), rows, spec.hidden, bias);
     kernels.add(residual.data(), joined.data(), rows * spec.hidden);
     group.tick();
   }
@@ -209,10 +206,10 @@ struct Decoder::Impl {
       for (int64_t i = 0; i < spec.hidden; ++i) to[i] += 0.0F;
     }
     if (divided) {
-      run_site({-1, "token_embd"}, per_rank, rows);
+      run_site({-1, site::kTokenEmbedding}, per_rank, rows);
       std::memcpy(residual.data(), joined.data(), static_cast<size_t>(rows * spec.hidden) * sizeof(float));
     }
-    record(-1, "token_embd.weight", 0, residual.data(), spec.hidden, spec.hidden);
+    record(-1, name_of(embedding), 0, residual.data(), spec.hidden, spec.hidden);
   }
 
   void attend(const Batch& batch, int64_t layer) {
@@ -225,12 +222,10 @@ struct Decoder::Impl {
     const LeafRun kv_run = layer_plan.kv_heads[static_cast<size_t>(rank)];
     const int64_t kv_heads = kv_run.size();
     if (heads > 0) {
-      column_parallel(normed.data(), spec.hidden, rows,
-                      {{&weights.get(Role::AttnQ, layer), whole(spec.hidden), query.data()},
-                       {&weights.get(Role::AttnK, layer), whole(spec.hidden), key.data()},
-                       {&weights.get(Role::AttnV, layer), whole(spec.hidden), value.data()}},
-                      {&weights.get(Role::AttnQBias, layer), &weights.get(Role::AttnKBias, layer),
-                       &weights.get(Role::AttnVBias, layer)});
+      multiply(normed.data(), spec.hidden, rows,
+               {column_parallel(Role::AttnQ, Role::AttnQBias, layer, query.data()),
+                column_parallel(Role::AttnK, Role::AttnKBias, layer, key.data()),
+                column_parallel(Role::AttnV, Role::AttnVBias, layer, value.data())});
       const RopePairs pairs = numbers.rope.pairs == RopeSpec::Pairs::Adjacent ? RopePairs::Adjacent : RopePairs::Halves;
       // Rotate, and append to the cache. Rows of one sequence go to different slots.
       team.split(rows, 1, [&](int64_t begin, int64_t end, int) {
@@ -273,24 +268,23 @@ struct Decoder::Impl {
         }
       });
     }
-    row_parallel(attended.data(), heads * head_dim, rows, Role::AttnOutput, Role::AttnOutputBias, layer, "attn_output");
+    row_parallel(attended.data(), heads * head_dim, rows, Role::AttnOutput, Role::AttnOutputBias, layer,
+                 site::kAttnOutput);
   }
 
   void feed_forward(int64_t layer, int64_t rows) {
     const Division& ffn = plan.layers[static_cast<size_t>(layer)].ffn;
     const int64_t width = ffn.here(rank);
     if (width > 0) {
-      column_parallel(normed.data(), spec.hidden, rows,
-                      {{&weights.get(Role::FfnGate, layer), whole(spec.hidden), gate.data()},
-                       {&weights.get(Role::FfnUp, layer), whole(spec.hidden), up.data()}},
-                      {&weights.get(Role::FfnGateBias, layer), &weights.get(Role::FfnUpBias, layer)});
+      multiply(normed.data(), spec.hidden, rows,
+               {column_parallel(Role::FfnGate, Role::FfnGateBias, layer, gate.data()),
+                column_parallel(Role::FfnUp, Role::FfnUpBias, layer, up.data())});
       team.split(rows * width, 1024, [&](int64_t begin, int64_t end, int) {
         kernels.silu_mul(gate.data() + begin, up.data() + begin, gate.data() + begin, end - begin);
         group.tick();
       });
       if (recording()) {
-        const std::string_view name =
-            spec.weights[static_cast<size_t>(weights.get(Role::FfnUp, layer).plan->weight)].name;
+        const std::string_view name = name_of(weights.get(Role::FfnUp, layer));
         const LeafRun& run = ffn.runs[static_cast<size_t>(rank)];
         for (int64_t leaf = run.begin; leaf < run.end; ++leaf) {
           const int64_t begin = leaf * ffn.leaf - ffn.begin(rank);
@@ -298,7 +292,7 @@ struct Decoder::Impl {
         }
       }
     }
-    row_parallel(gate.data(), width, rows, Role::FfnDown, Role::FfnDownBias, layer, "ffn_down");
+    row_parallel(gate.data(), width, rows, Role::FfnDown, Role::FfnDownBias, layer, site::kFfnDown);
   }
 
   void norm(Role role, int64_t layer, const float* in, int64_t rows) {
@@ -313,9 +307,13 @@ struct Decoder::Impl {
   const Weight& weights_of_head() const { return weights.get(spec.tied_head ? Role::TokenEmbedding : Role::LmHead); }
   bool head_divided() const { return plan.options.lm_head == VocabMode::VocabParallel; }
   int64_t head_begin() const { return head_divided() ? plan.vocab.begin(rank) : 0; }
-  int64_t head_end() const { return head_divided() ? plan.vocab.end(rank) : spec.vocab; }
+  int64_t head_end() const {
+    if (head_divided()) return plan.vocab.end(rank);
+    return rank == 0 ? spec.vocab : 0;
+  }
 
-  // The rows of the head that this rank multiplies with: of a replicated head, rank 0 alone does.
+  // The rows of the head that this rank multiplies with. A whole head everybody holds, but the logits go to rank 0, so
+  // it alone multiplies.
   Weight head_slice() const {
     const Weight& held = weights_of_head();
     Weight slice;
@@ -345,12 +343,12 @@ struct Decoder::Impl {
         for (int r = 0; r < plan.tp_size(); ++r) {
           gather_counts[static_cast<size_t>(r)] = static_cast<size_t>(count * plan.vocab.here(r));
         }
-        group.at({-1, "lm_head"});
+        group.at({-1, site::kLmHead});
         const size_t all = rank == 0 ? static_cast<size_t>(count * spec.vocab) : 0;
         group.gather({logits_here.data(), static_cast<size_t>(count * vocab_here)}, gather_counts,
                      {gathered.data(), all}, 0);
         if (rank == 0) result = unmix(count);
-      } else if (rank == 0) {
+      } else if (vocab_here > 0) {
         multiply(normed.data(), spec.hidden, count, {{&head, whole(spec.hidden), logits_here.data()}});
       }
       if (rank == 0 && sink) sink(first, count, result);
@@ -372,6 +370,10 @@ struct Decoder::Impl {
 
   // ---- recording ----
 
+  std::string_view name_of(const Weight& weight) const {
+    return spec.weights[static_cast<size_t>(weight.plan->weight)].name;
+  }
+
   bool recording() const { return options.recorder != nullptr; }
 
   // `values` are [rows, stride] of which the first `width` of each row belong to `unit`.
@@ -386,7 +388,7 @@ struct Decoder::Impl {
 
   void record_heads(int64_t layer, Role role, int64_t first, int64_t heads, int64_t head_dim, const float* values) {
     if (!recording()) return;
-    const std::string_view name = spec.weights[static_cast<size_t>(weights.get(role, layer).plan->weight)].name;
+    const std::string_view name = name_of(weights.get(role, layer));
     for (int64_t head = 0; head < heads; ++head) {
       record(layer, name, first + head, values + head * head_dim, heads * head_dim, head_dim);
     }

@@ -40,9 +40,6 @@ struct DecoderOptions {
   Recorder* recorder = nullptr;    // not owned; outlives the decoder
 };
 
-// Bytes the decoder of `rank` allocates for the KV cache.
-int64_t kv_bytes(const ShardPlan& plan, int rank, const DecoderOptions& options);
-
 // Rows of one step. positions[row] is the row's place in its sequence; rows of one sequence come in ascending order and
 // follow the positions already in its cache. logit_rows: ascending row indices.
 struct Batch {

@@ -5,16 +5,12 @@
 
 namespace lockstep {
 
-int64_t kv_bytes(const ShardPlan& plan, int rank, const DecoderOptions& options) {
-  const int64_t values = plan.ranks[static_cast<size_t>(rank)].kv_values_per_token;
-  return options.pages * options.page_tokens * values * info(options.kv_dtype).block_bytes;
-}
-
 KvCache::KvCache(const ModelSpec& spec, const ShardPlan& plan, int rank, const DecoderOptions& options)
     : options_(options),
       element_(info(options.kv_dtype).block_bytes),
       table_(static_cast<size_t>(options.max_sequences * options.pages_per_sequence), -1),
-      pool_(static_cast<size_t>(lockstep::kv_bytes(plan, rank, options))) {
+      pool_(static_cast<size_t>(options.pages * options.page_tokens *
+                                plan.ranks[static_cast<size_t>(rank)].kv_values_per_token * element_)) {
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     const int64_t heads = plan.layers[i].kv_heads[static_cast<size_t>(rank)].size();
     const int64_t head_dim = spec.layers[i].head_dim;

@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <limits>
 #include <mutex>
@@ -29,7 +30,10 @@ struct Job {
   Completion completion;
   Sequence* sequence = nullptr;
   Clock::time_point submitted, first_token;
-  int32_t drawn = -1;  // in the present step
+  // Of the present step:
+  bool at_last_token = false;    // the row of the sequence's last token ran
+  std::optional<int32_t> drawn;  // the token after it, when one is wanted
+  std::exception_ptr error;      // what a callback threw, or a logit that is not a number
 };
 
 }  // namespace
@@ -48,7 +52,7 @@ class Engine::Impl {
     executor.on_load = options.on_load;
     executor_ = std::make_unique<Executor>(
         checkpoint, spec_, plan_, executor, [this](Executor& ranks) { lead(ranks); },
-        [this](const std::string& cause) { fail_all(cause); });
+        [this](const Error& cause) { fail_all(cause); });
   }
 
   ~Impl() {
@@ -73,7 +77,7 @@ class Engine::Impl {
     }
     {
       const std::lock_guard lock(mutex_);
-      if (ended_) throw Error(ErrorKind::RankFailed, *ended_);
+      if (ended_) throw Error(*ended_);
       for (auto& job : jobs) queue_.push_back(std::move(job));
     }
     work_.notify_all();
@@ -101,7 +105,18 @@ class Engine::Impl {
     const bool whole = options_.prefill_chunk == 0;
     const int64_t prefill = whole ? options_.context : std::min(options_.prefill_chunk, options_.context);
     decoder.max_rows = prefill + options_.max_sequences;
-    limits_ = {decoder.max_rows, prefill, options_.max_sequences, decoder.pages, kPageTokens};
+    // Rows and pages are numbered in 32 bits, and the largest buffers must have a size at all.
+    int64_t widest = std::max(spec_.hidden, spec_.vocab);
+    for (const LayerSpec& layer : spec_.layers) widest = std::max({widest, layer.heads * layer.head_dim, layer.ffn});
+    const auto tokens = checked_mul(static_cast<uint64_t>(decoder.pages), kPageTokens);
+    const auto values = tokens ? checked_mul(*tokens, 8U * static_cast<uint64_t>(widest)) : std::nullopt;
+    const auto rows = checked_mul(static_cast<uint64_t>(decoder.max_rows), 64U * static_cast<uint64_t>(widest));
+    if (decoder.pages > INT32_MAX || decoder.max_rows > INT32_MAX || !values ||
+        *values > INT64_MAX / spec_.layers.size() || !rows || *rows > INT64_MAX) {
+      fail(ErrorKind::DoesNotFit, "{} sequences of {} positions are more than can be addressed; take a smaller context",
+           options_.max_sequences, options_.context);
+    }
+    limits_ = {prefill, options_.max_sequences, decoder.pages, kPageTokens};
     return decoder;
   }
 
@@ -151,8 +166,9 @@ class Engine::Impl {
     if (stopping_) return false;
     for (auto& job : queue_) {
       Request& request = job->request;
-      job->sequence =
-          &scheduler.add(request.tokens, request.on_logits ? request.logits_from : std::numeric_limits<int64_t>::max());
+      const int64_t most = std::min(options_.context, static_cast<int64_t>(request.tokens.size()) + request.max_tokens);
+      const int64_t logits_from = request.on_logits ? request.logits_from : std::numeric_limits<int64_t>::max();
+      job->sequence = &scheduler.add(request.tokens, most, logits_from);
       jobs_.push_back(std::move(job));
     }
     queue_.clear();
@@ -165,67 +181,91 @@ class Engine::Impl {
     return **found;
   }
 
+  // Inside the step, as rows come. What goes wrong with one request is kept for its own end.
   void see_logits(const LogitRow& row, std::span<const float> logits) {
     Job& job = job_of(*row.sequence);
-    if (job.request.on_logits && row.position >= job.request.logits_from) job.request.on_logits(row.position, logits);
-    if (row.sample && job.request.max_tokens > 0) {
-      job.drawn = pick_token(logits, job.request.sampling, row.position + 1);
-    } else if (row.sample) {
-      job.drawn = kNothingWanted;
+    if (job.error) return;
+    try {
+      refuse_nan(row.position, logits);
+      if (job.request.on_logits && row.position >= job.request.logits_from) job.request.on_logits(row.position, logits);
+      if (!row.sample) return;
+      job.at_last_token = true;
+      if (job.request.max_tokens > 0) job.drawn = pick_token(logits, job.request.sampling, row.position + 1);
+    } catch (...) {
+      job.error = std::current_exception();
     }
   }
 
-  // Hands out the drawn tokens and ends what is complete.
+  // What NaN a sum gives depends on the processor's whim, so equal bits can be promised for numbers only.
+  void refuse_nan(int64_t position, std::span<const float> logits) const {
+    const auto found = std::find_if(logits.begin(), logits.end(), [](float logit) { return std::isnan(logit); });
+    if (found == logits.end()) return;
+    fail(ErrorKind::Malformed,
+         "{}: the logit of token {} at position {} is not a number; weights or metadata of the file hold values that "
+         "are none, or far too large",
+         spec_.file, found - logits.begin(), position);
+  }
+
+  // After the step: hands out the drawn tokens and ends what is complete.
   void commit(Scheduler& scheduler) {
     for (auto& job : jobs_) {
-      if (job->drawn == -1) continue;
-      const int32_t token = std::exchange(job->drawn, -1);
-      const Request& request = job->request;
-      Completion& completion = job->completion;
-      const Clock::time_point now = Clock::now();
-      if (completion.ttft_s == 0) {
-        job->first_token = now;
-        completion.ttft_s = seconds(now - job->submitted);
-      }
-      completion.decode_s = seconds(now - job->first_token);
+      if (!job->at_last_token && !job->error) continue;
       std::optional<FinishReason> reason;
-      if (token == kNothingWanted) {
-        reason = FinishReason::Length;
-      } else if (std::find(request.stop_tokens.begin(), request.stop_tokens.end(), token) !=
-                 request.stop_tokens.end()) {
-        reason = FinishReason::Stop;
-      } else {
-        completion.tokens.push_back(token);
-        const bool full = static_cast<int64_t>(request.tokens.size() + completion.tokens.size()) > options_.context;
-        if (request.on_token && !request.on_token(token)) {
-          reason = FinishReason::Cancelled;
-        } else if (static_cast<int64_t>(completion.tokens.size()) >= request.max_tokens || full) {
-          reason = FinishReason::Length;
-        }
+      try {
+        if (!job->error) reason = take_token(*job);
+      } catch (...) {
+        job->error = std::current_exception();
       }
-      if (!reason) {
-        scheduler.append(*job->sequence, token);
+      if (!reason && !job->error) {
+        scheduler.append(*job->sequence, *job->drawn);
+        job->at_last_token = false;
+        job->drawn.reset();
         continue;
       }
-      completion.reason = *reason;
       scheduler.remove(*job->sequence);
-      job->promise.set_value(std::move(completion));
+      if (job->error) {
+        job->promise.set_exception(job->error);
+      } else {
+        job->completion.reason = *reason;
+        job->promise.set_value(std::move(job->completion));
+      }
       job.reset();
     }
     std::erase(jobs_, nullptr);
   }
 
-  // The group has ended: every request that is left gets the cause.
-  void fail_all(const std::string& cause) {
-    const std::lock_guard lock(mutex_);
-    ended_ = cause;
-    for (auto& job : queue_) jobs_.push_back(std::move(job));
-    queue_.clear();
-    for (auto& job : jobs_) job->promise.set_exception(std::make_exception_ptr(Error(ErrorKind::RankFailed, cause)));
-    jobs_.clear();
+  // The reason to end after this step's token, if there is one.
+  std::optional<FinishReason> take_token(Job& job) const {
+    const Request& request = job.request;
+    Completion& completion = job.completion;
+    const Clock::time_point now = Clock::now();
+    if (job.first_token == Clock::time_point()) {
+      job.first_token = now;
+      completion.ttft_s = seconds(now - job.submitted);
+    }
+    completion.decode_s = seconds(now - job.first_token);
+    if (!job.drawn) return FinishReason::Length;  // only the prompt's logits were wanted
+    const auto& stops = request.stop_tokens;
+    if (std::find(stops.begin(), stops.end(), *job.drawn) != stops.end()) return FinishReason::Stop;
+    completion.tokens.push_back(*job.drawn);
+    if (request.on_token && !request.on_token(*job.drawn)) return FinishReason::Cancelled;
+    const auto length = static_cast<int64_t>(completion.tokens.size());
+    const bool full = static_cast<int64_t>(request.tokens.size()) + length > options_.context;
+    if (length >= request.max_tokens || full) return FinishReason::Length;
+    return std::nullopt;
   }
 
-  static constexpr int32_t kNothingWanted = -2;
+  // The group has ended: every request that is left gets the cause.
+  void fail_all(const Error& cause) {
+    const std::lock_guard lock(mutex_);
+    ended_ = cause;
+    for (auto* jobs : {&jobs_, &queue_}) {
+      for (auto& job : *jobs) {
+        if (job) job->promise.set_exception(std::make_exception_ptr(cause));
+      }
+      jobs->clear();
+    }
+  }
 
   const ModelSpec& spec_;
   const EngineOptions options_;
@@ -237,7 +277,7 @@ class Engine::Impl {
   std::condition_variable work_;
   std::vector<std::unique_ptr<Job>> queue_;  // protected by mutex_, as are the following
   bool stopping_ = false;
-  std::optional<std::string> ended_;  // why no request can be taken any more
+  std::optional<Error> ended_;  // why no request can be taken any more
 
   std::unique_ptr<Executor> executor_;  // last: its threads use everything above
 };

@@ -39,7 +39,7 @@ struct SamplingOptions {
 // Throws Error(Usage) that names the option, its value and the range.
 void check(const SamplingOptions& options);
 
-// logits: [vocab]; position: of the token to be drawn. Throws Error(Internal) when a logit is not a number.
+// logits: [vocab], numbers; position: of the token to be drawn.
 int32_t pick_token(std::span<const float> logits, const SamplingOptions& options, int64_t position);
 
 enum class FinishReason : uint8_t { Stop, Length, Cancelled };
@@ -52,7 +52,9 @@ struct Completion {
   double decode_s = 0;   // from the first token to the last
 };
 
-// The callbacks run on rank 0's thread, between steps: they must be quick and must not call the engine.
+// The callbacks run on rank 0's thread, on_token between steps and on_logits inside one, while the other ranks wait:
+// they must be quick (a callback that blocks for the stall limit ends the group) and must not call the engine. What a
+// callback throws ends its own request: the future holds the exception.
 struct Request {
   std::vector<int32_t> tokens;  // the prompt, at least one
   int64_t max_tokens = 0;       // 0: the prompt is read, nothing is generated
@@ -83,6 +85,7 @@ struct RankReport {
   int rank = 0;
   int64_t weight_bytes = 0, replicated_bytes = 0, read_bytes = 0, kv_bytes = 0;
   int64_t weight_bytes_per_token = 0;            // read by one decode row
+  int64_t comm_calls = 0, comm_bytes = 0;        // in forward passes so far, as plan.sites lists them
   double compute_s = 0, comm_s = 0, wait_s = 0;  // in steps so far; comm_s without the waiting
 };
 
@@ -98,7 +101,7 @@ class Engine {
 
   // Throws Error(Usage) for a request that can never run (empty, longer than the context, an id outside the
   // vocabulary), Error(RankFailed) when the group has ended. The future holds Error(RankFailed) when the group ends
-  // meanwhile.
+  // meanwhile, Error(Cancelled) when the engine is destroyed first, Error(Malformed) when a logit is not a number.
   std::future<Completion> submit(Request request);
   // The same for several, none of which is begun before all are queued.
   std::vector<std::future<Completion>> submit(std::vector<Request> requests);

@@ -1,7 +1,9 @@
 // Starting, stepping and ending the ranks.
 #include "engine/executor.h"
 
-#include "base/error.h"
+#include <algorithm>
+#include <system_error>
+
 #include "base/topology.h"
 
 namespace lockstep {
@@ -23,14 +25,15 @@ struct Executor::Rank {
 
 Executor::Executor(const Checkpoint& checkpoint, const ModelSpec& spec, const ShardPlan& plan,
                    const ExecutorOptions& options, std::function<void(Executor&)> lead,
-                   std::function<void(const std::string& cause)> ended)
+                   std::function<void(const Error& cause)> ended)
     : checkpoint_(checkpoint),
       spec_(spec),
       plan_(plan),
       options_(options),
       lead_(std::move(lead)),
       ended_(std::move(ended)),
-      reports_(static_cast<size_t>(plan.tp_size())) {
+      reports_(static_cast<size_t>(plan.tp_size())),
+      steps_done_(reports_.size()) {
   LocalGroupOptions comm;
   comm.stall = options.stall;
   comm.check = options.check_comm;
@@ -38,11 +41,27 @@ Executor::Executor(const Checkpoint& checkpoint, const ModelSpec& spec, const Sh
   if (plan.tp_size() * options.threads > read_topology().processors) comm.spin.spins = 0;
   spin_ = comm.spin;
   groups_ = make_local_group(plan.tp_size(), comm);
-  for (int rank = 0; rank < plan.tp_size(); ++rank) threads_.emplace_back([this, rank] { rank_main(rank); });
-  wait_for_load();
+  threads_.reserve(groups_.size());
+  try {
+    for (int rank = 0; rank < plan.tp_size(); ++rank) threads_.emplace_back([this, rank] { rank_main(rank); });
+    wait_for_load();
+  } catch (const std::system_error& error) {
+    groups_.front()->abort("a thread could not be started");
+    join_all();
+    fail(ErrorKind::DoesNotFit, "{} ranks of {} threads cannot be started: {}; take fewer (--tp-size, --threads)",
+         plan.tp_size(), options.threads, error.what());
+  } catch (...) {
+    groups_.front()->abort("loading was given up");
+    join_all();
+    throw;
+  }
 }
 
 Executor::~Executor() {
+  join_all();
+}
+
+void Executor::join_all() noexcept {
   for (auto& thread : threads_) thread.join();
 }
 
@@ -58,13 +77,12 @@ void Executor::idle() {
   if (first_->group.aborted()) first_->group.barrier();  // throws the cause
 }
 
-std::optional<std::string> Executor::failure() const {
-  const std::lock_guard lock(mutex_);
-  return failure_;
-}
-
 std::vector<RankReport> Executor::reports() const {
-  const std::lock_guard lock(mutex_);
+  // A rank counts a step after rank 0 may have handed out its token.
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] {
+    return failed_ || std::all_of(steps_done_.begin(), steps_done_.end(), [&](int64_t s) { return s > step_now_; });
+  });
   return reports_;
 }
 
@@ -89,7 +107,7 @@ void Executor::rank_main(int rank) {
       const std::lock_guard lock(mutex_);
       ++ranks_loaded_;
     }
-    loaded_.notify_all();
+    changed_.notify_all();
 
     if (rank == 0) {
       lead_(*this);
@@ -99,12 +117,15 @@ void Executor::rank_main(int rank) {
       int64_t step = 0;
       while (channel.receive(step, rows)) step_one(self, step, rows, {});
     }
-  } catch (const std::exception& error) {
-    fail_group(rank, error);
+  } catch (const ExitFault&) {
+    vanish(rank);
   } catch (...) {
-    fail_group(rank, Error(ErrorKind::Internal, "it ended without an error"));
+    fail_group(rank, std::current_exception());
   }
-  if (rank == 0) ended_(failure().value_or("the engine has been shut down"));
+  if (rank != 0) return;
+  const std::string failure = group.failure();
+  ended_(failure.empty() ? Error(ErrorKind::Cancelled, "the engine has been shut down")
+                         : Error(ErrorKind::RankFailed, failure));
 }
 
 void Executor::first_report(const Rank& rank) {
@@ -130,9 +151,13 @@ void Executor::step_one(Rank& rank, int64_t step, const StepRows& rows, const Lo
   const double wait = static_cast<double>(after.wait_ns - before.wait_ns) * 1e-9;
   const std::lock_guard lock(mutex_);
   RankReport& report = reports_[static_cast<size_t>(rank.rank)];
+  report.comm_calls += after.calls - before.calls;
+  report.comm_bytes += after.bytes - before.bytes;
   report.compute_s += whole - comm;
   report.comm_s += comm - wait;
   report.wait_s += wait;
+  steps_done_[static_cast<size_t>(rank.rank)] = step + 1;
+  changed_.notify_all();
 }
 
 void Executor::inject_fault(const Rank& rank, int64_t step) const {
@@ -145,40 +170,54 @@ void Executor::inject_fault(const Rank& rank, int64_t step) const {
   }
 }
 
-// What a rank threw ends the group; everybody learns the first cause.
-void Executor::fail_group(int rank, const std::exception& error) {
-  const auto* known = dynamic_cast<const Error*>(&error);
-  const bool follows = known != nullptr && known->kind() == ErrorKind::RankFailed;  // another rank's cause
+// What a rank threw ends the group, unless another rank's end is what it threw.
+void Executor::fail_group(int rank, std::exception_ptr error) noexcept {
+  std::string what;
+  bool follows = false;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& known) {
+    follows = known.kind() == ErrorKind::RankFailed;
+    what = known.what();
+  } catch (const std::exception& other) {
+    what = other.what();
+  } catch (...) {
+    what = "it threw what is not an exception";
+  }
   const int64_t step = step_now_;
-  const std::string message = follows || step < 0
-                                  ? std::string(error.what())
-                                  : fmt::format("rank {} failed at step {}: {}", rank, step, error.what());
-  groups_[static_cast<size_t>(rank)]->abort(message);
+  groups_[static_cast<size_t>(rank)]->abort(step < 0 ? what : fmt::format("at step {}: {}", step, what));
   {
     const std::lock_guard lock(mutex_);
-    if (!follows && !first_error_) first_error_ = std::current_exception();
-    if (!failure_) failure_ = message;
+    if (!load_error_ && !follows) load_error_ = std::move(error);
+    failed_ = true;
   }
-  loaded_.notify_all();
+  changed_.notify_all();
+}
+
+// A rank that dies says nothing: the others find that it stands still. Rank 0's requests wait for what they find.
+void Executor::vanish(int rank) {
+  const Group& group = *groups_[static_cast<size_t>(rank)];
+  if (plan_.tp_size() == 1) {
+    fail_group(rank, std::make_exception_ptr(Error(ErrorKind::Internal, "it ended without a word")));
+  }
+  while (rank == 0 && !group.aborted()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 void Executor::wait_for_load() {
   int64_t total = 0;
   for (const RankPlan& rank : plan_.ranks) total += rank.weight_bytes;
-  {
-    std::unique_lock lock(mutex_);
-    while (ranks_loaded_ < plan_.tp_size() && !failure_) {
-      loaded_.wait_for(lock, std::chrono::milliseconds(50));
-      if (options_.on_load) options_.on_load(std::min<int64_t>(loaded_bytes_, total), total);
-    }
-    if (!failure_) {
-      if (options_.on_load) options_.on_load(total, total);
-      return;
-    }
+  const auto settled = [this] { return ranks_loaded_ == plan_.tp_size() || failed_; };
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, std::chrono::milliseconds(50), settled)) {
+    if (!options_.on_load) continue;
+    lock.unlock();  // a slow terminal must not hold up the ranks
+    options_.on_load(std::min<int64_t>(loaded_bytes_, total), total);
+    lock.lock();
   }
-  for (auto& thread : threads_) thread.join();
-  if (first_error_) std::rethrow_exception(first_error_);
-  throw Error(ErrorKind::RankFailed, *failure_);
+  if (failed_ && load_error_) std::rethrow_exception(load_error_);
+  if (failed_) throw Error(ErrorKind::RankFailed, groups_.front()->failure());
+  lock.unlock();
+  if (options_.on_load) options_.on_load(total, total);
 }
 
 }  // namespace lockstep

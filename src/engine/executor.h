@@ -8,11 +8,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
 #include "engine/engine.h"
 #include "engine/step.h"
 
@@ -35,7 +35,7 @@ class Executor {
   // the ranks shut down. `ended` runs on the same thread afterwards, also when a rank has failed. The references must
   // outlive the executor.
   Executor(const Checkpoint& checkpoint, const ModelSpec& spec, const ShardPlan& plan, const ExecutorOptions& options,
-           std::function<void(Executor&)> lead, std::function<void(const std::string& cause)> ended);
+           std::function<void(Executor&)> lead, std::function<void(const Error& cause)> ended);
   ~Executor();  // joins; `lead` must be about to return
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -46,8 +46,7 @@ class Executor {
   // stalled.
   void idle();
 
-  // Why the group has ended, if it has.
-  std::optional<std::string> failure() const;
+  // Waits for the step under way, if any.
   std::vector<RankReport> reports() const;
   std::string_view isa() const { return isa_; }
 
@@ -57,15 +56,17 @@ class Executor {
   void step_one(Rank& rank, int64_t step, const StepRows& rows, const LogitSink& sink);
   void inject_fault(const Rank& rank, int64_t step) const;
   void first_report(const Rank& rank);
-  void fail_group(int rank, const std::exception& error);
+  void fail_group(int rank, std::exception_ptr error) noexcept;
+  void vanish(int rank);
   void wait_for_load();
+  void join_all() noexcept;
 
   const Checkpoint& checkpoint_;
   const ModelSpec& spec_;
   const ShardPlan& plan_;
   const ExecutorOptions options_;
   const std::function<void(Executor&)> lead_;
-  const std::function<void(const std::string& cause)> ended_;
+  const std::function<void(const Error& cause)> ended_;
   SpinPolicy spin_;
   std::vector<std::unique_ptr<Group>> groups_;  // [ranks]
 
@@ -76,10 +77,11 @@ class Executor {
   std::string_view isa_;  // written by rank 0 before the constructor returns
 
   mutable std::mutex mutex_;
-  std::condition_variable loaded_;
-  std::vector<RankReport> reports_;  // protected by mutex_, as are the following
-  std::optional<std::string> failure_;
-  std::exception_ptr first_error_;  // what the failing rank threw
+  mutable std::condition_variable changed_;  // with every change of what mutex_ protects
+  std::vector<RankReport> reports_;          // protected by mutex_, as are the following
+  std::vector<int64_t> steps_done_;          // [ranks]
+  bool failed_ = false;                      // a rank has
+  std::exception_ptr load_error_;            // what the first rank to fail while loading threw
   int ranks_loaded_ = 0;
 
   std::vector<std::thread> threads_;  // last: they use everything above

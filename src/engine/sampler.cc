@@ -37,10 +37,6 @@ void check(const SamplingOptions& options) {
 }
 
 int32_t pick_token(std::span<const float> logits, const SamplingOptions& options, int64_t position) {
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (std::isnan(logits[i]))
-      fail(ErrorKind::Internal, "the logit of token {} at position {} is not a number", i, position);
-  }
   if (options.temperature == 0) {
     return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
   }

@@ -14,10 +14,9 @@ Scheduler::Scheduler(const SchedulerOptions& options) : options_(options) {
   for (int64_t i = options.max_sequences; i-- > 0;) free_slots_.push_back(static_cast<int32_t>(i));
 }
 
-Sequence& Scheduler::add(std::vector<int32_t> tokens, int64_t logits_from) {
+Sequence& Scheduler::add(std::vector<int32_t> tokens, int64_t most_tokens, int64_t logits_from) {
   auto sequence = std::make_unique<Sequence>();
-  sequence->id = next_id_++;
-  sequence->prompt_tokens = static_cast<int64_t>(tokens.size());
+  sequence->most_tokens = most_tokens;
   sequence->tokens = std::move(tokens);
   sequence->logits_from = logits_from;
   waiting_.push_back(sequence.get());
@@ -44,7 +43,14 @@ void Scheduler::release(Sequence& sequence) {
   sequence.cached = 0;
 }
 
+int64_t Scheduler::used_pages() const {
+  int64_t used = 0;
+  for (const auto& sequence : sequences_) used += static_cast<int64_t>(sequence->pages.size());
+  return used;
+}
+
 void Scheduler::evict(Sequence& sequence) {
+  ++evictions_;
   release(sequence);
   sequence.state = SequenceState::Waiting;
   std::erase(running_, &sequence);
@@ -64,16 +70,19 @@ bool Scheduler::cover(Sequence& sequence, int64_t tokens) {
 }
 
 void Scheduler::admit() {
-  // In order of arrival. A sequence is admitted when its tokens fit and every running one keeps a page to grow into.
+  // In order of arrival. A sequence is admitted when its tokens fit and every running one that may still grow keeps a
+  // page to grow into.
   while (!waiting_.empty() && !free_slots_.empty()) {
     Sequence& next = *waiting_.front();
     const int64_t pages = ceil_div(static_cast<int64_t>(next.tokens.size()), options_.page_tokens);
-    if (pages + static_cast<int64_t>(running_.size()) > free_pages()) return;
+    const auto growing = std::count_if(running_.begin(), running_.end(), [&](const Sequence* sequence) {
+      return static_cast<int64_t>(sequence->pages.size()) * options_.page_tokens < sequence->most_tokens;
+    });
+    if (pages + growing > free_pages()) return;
     waiting_.pop_front();
     next.slot = free_slots_.back();
     free_slots_.pop_back();
     next.state = SequenceState::PendingPrefill;
-    next.admitted = admissions_++;
     running_.push_back(&next);
     const bool covered = cover(next, static_cast<int64_t>(next.tokens.size()));
     assert(covered);
@@ -103,7 +112,8 @@ const ScheduledStep& Scheduler::next_step() {
   step_.logit_rows.clear();
   step_.prefilled.clear();
 
-  // Decodes first: each needs one row and perhaps a page. When pages run out, the youngest sequence gives up its own.
+  // Decodes first, oldest first: each needs one row and perhaps a page. When pages run out, the youngest sequence gives
+  // up its own; it comes last here, so no page of this step is taken back.
   const std::vector<Sequence*> running = running_;
   for (Sequence* sequence : running) {
     if (sequence->state != SequenceState::Decoding) continue;
@@ -114,18 +124,10 @@ const ScheduledStep& Scheduler::next_step() {
     }
   }
   admit();
-  // A page given to a sequence that was evicted later in this step has a new owner; only the last word counts.
-  std::erase_if(step_.rows.pages, [&](const PageAssignment& page) {
-    return std::none_of(running_.begin(), running_.end(), [&](const Sequence* s) {
-      return s->slot == page.sequence && page.index < static_cast<int32_t>(s->pages.size()) &&
-             s->pages[static_cast<size_t>(page.index)] == page.page;
-    });
-  });
-
   for (Sequence* sequence : running_) {
     if (sequence->state == SequenceState::Decoding) add_rows(*sequence, 1);
   }
-  int64_t budget = std::min(options_.prefill_rows, options_.max_rows - static_cast<int64_t>(step_.rows.tokens.size()));
+  int64_t budget = options_.prefill_rows;
   for (Sequence* sequence : running_) {
     if (sequence->state != SequenceState::PendingPrefill || budget == 0) continue;
     const int64_t count = std::min(budget, static_cast<int64_t>(sequence->tokens.size()) - sequence->cached);

@@ -10,20 +10,18 @@
 
 namespace lockstep {
 
-// Waiting -> PendingPrefill -> Decoding -> Completed; from the middle two back to Waiting by eviction: the tokens are
+// Waiting -> PendingPrefill -> Decoding -> removed; from the middle two back to Waiting by eviction: the tokens are
 // kept and the cache is built again.
-enum class SequenceState : uint8_t { Waiting, PendingPrefill, Decoding, Completed };
+enum class SequenceState : uint8_t { Waiting, PendingPrefill, Decoding };
 
 struct Sequence {
-  int64_t id = 0;
   SequenceState state = SequenceState::Waiting;
   std::vector<int32_t> tokens;  // prompt, then what was generated
-  int64_t prompt_tokens = 0;
-  int64_t logits_from = 0;  // the next position whose logits are wanted; those of the last token always are
-  int64_t cached = 0;       // tokens whose keys and values are in pages
+  int64_t most_tokens = 0;      // it will never have more
+  int64_t logits_from = 0;      // the next position whose logits are wanted; those of the last token always are
+  int64_t cached = 0;           // tokens whose keys and values are in pages
   int32_t slot = -1;
   std::vector<int32_t> pages;
-  int64_t admitted = 0;  // order of admission: the youngest is evicted first
 };
 
 // Whose logits a logit row holds.
@@ -40,7 +38,6 @@ struct ScheduledStep {
 };
 
 struct SchedulerOptions {
-  int64_t max_rows = 0;      // of a step
   int64_t prefill_rows = 0;  // of a step, for prompts (all sequences together)
   int64_t max_sequences = 0;
   int64_t pages = 0;
@@ -53,8 +50,8 @@ class Scheduler {
  public:
   explicit Scheduler(const SchedulerOptions& options);
 
-  // The sequence waits behind the others. It needs at most `pages` pages for all tokens it will ever have.
-  Sequence& add(std::vector<int32_t> tokens, int64_t logits_from);
+  // The sequence waits behind the others. REQUIRES: all pages together hold most_tokens tokens.
+  Sequence& add(std::vector<int32_t> tokens, int64_t most_tokens, int64_t logits_from);
   // Ends a sequence, gives its slot and pages back, and forgets it.
   void remove(const Sequence& sequence);
 
@@ -68,6 +65,8 @@ class Scheduler {
   void append(Sequence& sequence, int32_t token);
 
   int64_t free_pages() const { return static_cast<int64_t>(free_pages_.size()); }
+  int64_t evictions() const { return evictions_; }
+  int64_t used_pages() const;
 
  private:
   void admit();
@@ -77,8 +76,7 @@ class Scheduler {
   void add_rows(Sequence& sequence, int64_t count);
 
   const SchedulerOptions options_;
-  int64_t next_id_ = 0;
-  int64_t admissions_ = 0;
+  int64_t evictions_ = 0;
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::deque<Sequence*> waiting_;
   std::vector<Sequence*> running_;  // by admission, oldest first

@@ -5,13 +5,10 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/quoted.h"
 #include "kernels/tables.h"
 
 namespace lockstep {
-
-int64_t matmul_scratch(int64_t leaf_cols) {
-  return leaf_cols > 0 ? kPanelColumns * kPanelPitch : 0;
-}
 
 std::vector<const Kernels*> supported_kernels() {
   const int64_t targets = hwy::SupportedTargets();
@@ -33,7 +30,7 @@ const Kernels& select_kernels() {
   }
   const std::string_view name = forced;
   const bool known = name == "avx2" || name == "avx512" || name == "amx";
-  fail(ErrorKind::Usage, "LOCKSTEP_FORCE_ISA: '{}' is {}; allowed here: {}. Unset it to take the best", name,
+  fail(ErrorKind::Usage, "LOCKSTEP_FORCE_ISA: {} is {}; allowed here: {}. Unset it to take the best", in_quotes(name),
        known ? "not available on this machine or in this build" : "not a known instruction set",
        fmt::join(names, ", "));
 }

@@ -81,7 +81,7 @@ HWY_INLINE void LoadFiveBits(const uint8_t* high, const uint8_t* low, hn::Vec<In
   }
 }
 
-// The 32 elements of a block whose 16 codes stand for the values in `table(code)`: looked up where one vector holds all
+// The 32 elements of a block whose 16 codes stand for the values value.Of(code): looked up where one vector holds all
 // 16 values (the same products and sums, made once a block instead of once an element), computed where it does not.
 template <class Value>
 HWY_INLINE void LoadCoded(const uint8_t* codes_at, const Value& value, V (&w)[kVectors]) {

@@ -50,12 +50,11 @@ struct MatmulArgs {
   float* out = nullptr;      // [join->depth, rows, ldo]
   int64_t ldo = 0;           // from one row to the next
   int64_t plane = 0;         // from one node to the next, in floats
-  float* scratch = nullptr;  // [matmul_scratch(leaf_cols)] of the calling thread
+  float* scratch = nullptr;  // [kMatmulScratch] of the calling thread
 };
 
-// Floats of scratch a thread needs for products whose leaves are at most `leaf_cols` wide (bounded: wide leaves are
-// cut).
-int64_t matmul_scratch(int64_t leaf_cols);
+// Floats of scratch a thread needs for any product: a panel of dequantised weights, which is as large for every leaf.
+inline constexpr int64_t kMatmulScratch = 16 * (512 + 16);
 
 enum class RopePairs {
   Adjacent,  // (x[2i], x[2i + 1]): GGUF Llama
@@ -75,7 +74,8 @@ struct KvPages {
 };
 
 // One query row and one head against positions [0, length) of its sequence.
-// out = softmax(scale * q . K) V. The sum over positions runs in a fixed order that depends on `length` alone.
+// out = softmax(scale * q . K) V. The sum over positions runs in a fixed order that depends on `length` and
+// kv.page_tokens alone: pages first to last, the positions of a page first to last.
 struct AttendArgs {
   const float* q = nullptr;  // [head_dim]
   KvPages kv;

@@ -1,7 +1,9 @@
 // Attention and the row-wise and element-wise kernels of the vector tables. Included once per target by vector.cc.
 //
-// An element-wise result does not depend on where in a call its element stands: the last, partial vector goes through
-// the same instructions as the others, on a copy filled up with zeros.
+// An element-wise result does not depend on where in a call its element stands. Where only +, - and x are needed, which
+// are rounded exactly and never fused here, what is left after the last whole vector is computed one by one (RmsNorm,
+// Rope, AddRow, the scaling of scores). Functions with an exp go through the same instructions as the others, on a copy
+// filled up.
 #if defined(LOCKSTEP_KERNELS_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_ROWS_INL_H_
 #undef LOCKSTEP_KERNELS_ROWS_INL_H_

@@ -17,6 +17,7 @@ inline constexpr int64_t kPanelColumns = 16;
 // Floats from one column of a panel to the next. The extra cache line keeps columns from meeting in the same cache
 // sets.
 inline constexpr int64_t kPanelPitch = kChunk + 16;
+static_assert(kMatmulScratch == kPanelColumns * kPanelPitch);
 
 const Kernels& reference_kernels();
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/quoted.h"
 #include "model/families.h"
 
 namespace lockstep {
@@ -44,7 +45,8 @@ bool bind(const WeightRule& rule, int64_t layer, const Checkpoint& checkpoint, M
   const TensorInfo* tensor = checkpoint.find(name);
   if (tensor == nullptr) {
     if (rule.optional) return false;
-    fail(ErrorKind::NotFound, "{}: tensor '{}' is missing; a {} model needs it", spec.file, name, spec.architecture);
+    fail(ErrorKind::NotFound, "{}: tensor {} is missing; a {} model needs it", spec.file, in_quotes(name),
+         spec.architecture);
   }
   const LayerSpec& numbers = spec.layers[static_cast<size_t>(std::max<int64_t>(layer, 0))];
   const WeightSpec weight{
@@ -52,14 +54,16 @@ bool bind(const WeightRule& rule, int64_t layer, const Checkpoint& checkpoint, M
   std::vector<int64_t> expected{weight.out.size()};
   if (rule.in != Axis::One) expected.push_back(weight.in.size());
   if (tensor->shape != expected) {
-    fail(ErrorKind::Malformed, "{}: tensor '{}' has shape [{}], but the metadata says [{}]", spec.file, name,
+    fail(ErrorKind::Malformed, "{}: tensor {} has shape [{}], but the metadata says [{}]", spec.file, in_quotes(name),
          fmt::join(tensor->shape, ", "), fmt::join(expected, ", "));
   }
   if (rule.in == Axis::One && weight.dtype != DType::F32 && weight.dtype != DType::F16 && weight.dtype != DType::BF16) {
-    fail(ErrorKind::Unsupported, "{}: tensor '{}' is a vector in {}; vectors may be F32, F16 or BF16", spec.file, name,
-         info(weight.dtype).name);
+    fail(ErrorKind::Unsupported, "{}: tensor {} is a vector in {}; vectors may be F32, F16 or BF16", spec.file,
+         in_quotes(name), info(weight.dtype).name);
   }
   used.insert(tensor->name);
+  spec.index[static_cast<size_t>(layer + 1)][static_cast<size_t>(rule.role)] =
+      static_cast<int32_t>(spec.weights.size());
   spec.weights.push_back(weight);
   return true;
 }
@@ -73,10 +77,8 @@ int64_t ModelSpec::parameters() const {
 }
 
 const WeightSpec* ModelSpec::find(Role role, int64_t layer) const {
-  for (const auto& weight : weights) {
-    if (weight.role == role && weight.layer == layer) return &weight;
-  }
-  return nullptr;
+  const int32_t at = index[static_cast<size_t>(layer + 1)][static_cast<size_t>(role)];
+  return at < 0 ? nullptr : &weights[static_cast<size_t>(at)];
 }
 
 ModelSpec read_model(const Checkpoint& checkpoint) {
@@ -88,13 +90,16 @@ ModelSpec read_model(const Checkpoint& checkpoint) {
   if (family == all.end()) {
     std::vector<std::string_view> known;
     for (const Family* f : all) known.push_back(f->architecture);
-    fail(ErrorKind::Unsupported, "{}: architecture '{}' is not known; known: {}", file, architecture,
+    fail(ErrorKind::Unsupported, "{}: architecture {} is not known; known: {}", file, in_quotes(architecture),
          fmt::join(known, ", "));
   }
 
   ModelSpec spec = (*family)->read(checkpoint);
   spec.file = file;
   spec.architecture = architecture;
+  std::array<int32_t, kRoles> none;
+  none.fill(-1);
+  spec.index.assign(spec.layers.size() + 1, none);
   std::set<std::string_view> used;
   for (const WeightRule& rule : (*family)->rules) {
     if (rule.name.find("{}") != std::string_view::npos) continue;
@@ -111,8 +116,8 @@ ModelSpec read_model(const Checkpoint& checkpoint) {
     if (used.contains(tensor.name)) continue;
     if (std::any_of(ignored.begin(), ignored.end(), [&](auto pattern) { return matches(tensor.name, pattern); }))
       continue;
-    fail(ErrorKind::Unsupported, "{}: tensor '{}' is not part of a {} model as this program knows it", file,
-         tensor.name, architecture);
+    fail(ErrorKind::Unsupported, "{}: tensor {} is not part of a {} model as this program knows it", file,
+         in_quotes(tensor.name), architecture);
   }
   return spec;
 }

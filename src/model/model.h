@@ -7,6 +7,7 @@
 // walk.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -108,6 +109,8 @@ struct ModelSpec {
   bool tied_head = false;  // the head is the embedding
   std::vector<LayerSpec> layers;
   std::vector<WeightSpec> weights;  // in rule order, layer by layer
+  std::vector<std::array<int32_t, kRoles>>
+      index;  // [layers + 1, roles] -> weights, or -1; the first row: outside layers
 
   int64_t parameters() const;
   // The weight of a role, or nullptr when the model has none.

@@ -176,17 +176,20 @@ class Planner {
   void list_sites() {
     if (ranks() == 1) return;
     const int64_t width = spec_.hidden * 4;
-    const auto reduce = [&](int64_t layer, const char* name, int64_t nodes) {
-      plan_.sites.push_back({layer, name, CommPattern::AllReduce, nodes * width});
-    };
+    // A ring sends 2 (N-1)/N of the vector from each of N ranks, whatever their nodes.
     const bool ring = plan_.options.reduce == ReduceMode::Ring;
-    if (divided(plan_.options.embedding)) reduce(-1, "token_embd", ranks());
+    const auto reduce = [&](int64_t layer, const char* name, int64_t nodes) {
+      const int64_t vectors = ring ? 2 * (ranks() - 1) : nodes;
+      plan_.sites.push_back({layer, name, CommPattern::AllReduce, vectors * width});
+    };
+    if (divided(plan_.options.embedding)) reduce(-1, site::kTokenEmbedding, ranks());
     for (int64_t i = 0; i < static_cast<int64_t>(plan_.layers.size()); ++i) {
       const LayerPlan& layer = plan_.layers[static_cast<size_t>(i)];
-      reduce(i, "attn_output", ring ? ranks() : layer.heads_layout.total_nodes());
-      reduce(i, "ffn_down", ring ? ranks() : layer.ffn_layout.total_nodes());
+      reduce(i, site::kAttnOutput, layer.heads_layout.total_nodes());
+      reduce(i, site::kFfnDown, layer.ffn_layout.total_nodes());
     }
-    if (divided(plan_.options.lm_head)) plan_.sites.push_back({-1, "lm_head", CommPattern::Gather, spec_.vocab * 4});
+    if (divided(plan_.options.lm_head))
+      plan_.sites.push_back({-1, site::kLmHead, CommPattern::Gather, spec_.vocab * 4});
   }
 
   void sum_ranks() {

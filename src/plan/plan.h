@@ -80,9 +80,17 @@ struct TensorPlan {
   std::vector<int64_t> shared_bytes;     // [ranks]: bytes of the slice that another rank holds as well
 };
 
+// The names of sites; the decoder names its collectives by them.
+namespace site {
+inline constexpr const char* kTokenEmbedding = "token_embd";
+inline constexpr const char* kAttnOutput = "attn_output";
+inline constexpr const char* kFfnDown = "ffn_down";
+inline constexpr const char* kLmHead = "lm_head";
+}  // namespace site
+
 struct SitePlan {
   int64_t layer = -1;
-  std::string name;  // "token_embd", "attn_output", "ffn_down", "lm_head"
+  std::string name;
   CommPattern pattern = CommPattern::None;
   int64_t bytes_per_token = 0;  // over all ranks: nodes x width x 4, or width x 4 for a gather
 };
@@ -103,7 +111,7 @@ struct ShardPlan {
   int tp_size() const { return options.tp_size; }
 };
 
-// The largest size at which every rank can have work: the most leaves of any dimension.
+// The largest size at which every rank can have work: the most leaves of any dimension that is summed over.
 int64_t largest_tp_size(const ModelSpec& spec);
 
 // Throws Error(DoesNotFit) in one line that names the dimension and the nearest sizes that do; Error(Usage) for shares

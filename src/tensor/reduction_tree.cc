@@ -15,31 +15,20 @@ bool are_halves(int64_t leaves, const TreeNode& left, const TreeNode& right) {
   return right.end == std::min(leaves, left.begin + 2 * width);
 }
 
-}  // namespace
-
-std::vector<TreeNode> nodes_of_run(int64_t leaves, LeafRun run, bool every_leaf) {
-  assert(0 <= run.begin && run.begin <= run.end && run.end <= leaves);
-  std::vector<TreeNode> stack;
-  for (int64_t leaf = run.begin; leaf < run.end; ++leaf) {
-    stack.push_back({leaf, leaf + 1});
-    while (!every_leaf && stack.size() > 1 && are_halves(leaves, stack[stack.size() - 2], stack.back())) {
-      stack[stack.size() - 2].end = stack.back().end;
-      stack.pop_back();
-    }
-  }
-  return stack;
-}
-
-namespace {
-
-JoinProgram join(int64_t leaves, std::span<const TreeNode> inputs, bool never) {
+// Joins inputs that touch, left to right, as far as they are halves of one node (or, with every_leaf, not at all).
+struct Joined {
   JoinProgram program;
-  std::vector<TreeNode> stack;
+  std::vector<TreeNode> results;
+};
+
+Joined join(int64_t leaves, std::span<const TreeNode> inputs, bool every_leaf) {
+  Joined joined;
+  auto& [program, stack] = joined;
   for (const TreeNode& input : inputs) {
     stack.push_back(input);
     program.depth = std::max(program.depth, static_cast<int64_t>(stack.size()));
     uint8_t merges = 0;
-    while (!never && stack.size() > 1 && are_halves(leaves, stack[stack.size() - 2], stack.back())) {
+    while (!every_leaf && stack.size() > 1 && are_halves(leaves, stack[stack.size() - 2], stack.back())) {
       stack[stack.size() - 2].end = stack.back().end;
       stack.pop_back();
       ++merges;
@@ -47,18 +36,28 @@ JoinProgram join(int64_t leaves, std::span<const TreeNode> inputs, bool never) {
     program.merges.push_back(merges);
   }
   program.results = static_cast<int64_t>(stack.size());
-  return program;
+  return joined;
+}
+
+Joined join_run(int64_t leaves, LeafRun run, bool every_leaf) {
+  assert(0 <= run.begin && run.begin <= run.end && run.end <= leaves);
+  std::vector<TreeNode> inputs;
+  for (int64_t leaf = run.begin; leaf < run.end; ++leaf) inputs.push_back({leaf, leaf + 1});
+  return join(leaves, inputs, every_leaf);
 }
 
 }  // namespace
 
+std::vector<TreeNode> nodes_of_run(int64_t leaves, LeafRun run, bool every_leaf) {
+  return join_run(leaves, run, every_leaf).results;
+}
+
 JoinProgram join_leaves(int64_t leaves, LeafRun run, bool every_leaf) {
-  const auto inputs = nodes_of_run(leaves, run, /*every_leaf=*/true);
-  return join(leaves, inputs, every_leaf);
+  return join_run(leaves, run, every_leaf).program;
 }
 
 JoinProgram join_nodes(int64_t leaves, std::span<const TreeNode> nodes) {
-  JoinProgram program = join(leaves, nodes, false);
+  JoinProgram program = join(leaves, nodes, false).program;
   assert(program.results <= 1);
   return program;
 }

@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/normalizer.h"
-#include "text/utf8.h"
 
 namespace lockstep {
 namespace {
 
-constexpr size_t MAX_TEXT = size_t{1} << 30;  // bytes of one encode(); ICU counts in 32 bits
+constexpr size_t kMaxText = size_t{1} << 30;  // bytes of one encode(); ICU counts in 32 bits
 
 std::vector<SpecialTokenFinder::Token> special_tokens(const std::vector<BpeTokenizer::Token>& tokens) {
   std::vector<SpecialTokenFinder::Token> special;
@@ -54,8 +54,8 @@ const BpeTokenizer::Token& BpeTokenizer::at(TokenId token) const {
 // With AsText the control tokens found are text; they still hide what lies inside them, as in Hugging Face's
 // encode_special_tokens.
 std::vector<TokenId> BpeTokenizer::encode(std::string_view text, SpecialTokens special) const {
-  if (text.size() > MAX_TEXT) {
-    fail(ErrorKind::DoesNotFit, "text of {} bytes cannot be tokenized: at most {} at once", text.size(), MAX_TEXT);
+  if (text.size() > kMaxText) {
+    fail(ErrorKind::DoesNotFit, "text of {} bytes cannot be tokenized: at most {} at once", text.size(), kMaxText);
   }
   Encoding encoding;
   size_t begin = 0;

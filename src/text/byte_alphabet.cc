@@ -1,7 +1,7 @@
 // The 256 characters, computed from the three ranges of visible Latin-1.
 #include "text/byte_alphabet.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace lockstep {
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/quoted.h"
 #include "text/bpe.h"
 #include "text/byte_alphabet.h"
 #include "text/pre_tokenizer.h"
@@ -18,19 +19,8 @@ namespace {
 
 // Control tokens with one of these texts end a generation, beside eos and end of turn: many files name only one of the
 // tokens their model ends an answer with.
-constexpr std::array<std::string_view, 5> STOP_TEXTS{"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>",
+constexpr std::array<std::string_view, 5> kStopTexts{"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>",
                                                      "<|endoftext|>"};
-
-// For messages: one line, printable, cut at 60 bytes.
-std::string quoted(std::string_view text) {
-  constexpr size_t SHOWN = 60;
-  std::string out = "\"";
-  for (const char c : text.substr(0, SHOWN)) {
-    const bool plain = c >= ' ' && c <= '~' && c != '"' && c != '\\';
-    out += plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
-  }
-  return out + (text.size() > SHOWN ? "...\"" : "\"");
-}
 
 // One file's vocabulary under examination.
 class VocabularyReader {
@@ -67,7 +57,7 @@ class VocabularyReader {
   const PreTokenizerRule* check_pre() const {
     if (v_.model != "gpt2") {
       fail(ErrorKind::Unsupported, "{}: tokenizer.ggml.model is {}; the known one is gpt2 (byte-level BPE)", v_.file,
-           quoted(v_.model));
+           in_quotes(v_.model));
     }
     const PreTokenizerRule* const rule = find_pre_tokenizer(v_.pre);
     if (rule == nullptr) {
@@ -75,7 +65,7 @@ class VocabularyReader {
            "{}: tokenizer.ggml.pre is {}; the known ones are {}: convert the model again with a converter that knows "
            "its "
            "tokenizer",
-           v_.file, v_.pre.empty() ? "missing" : quoted(v_.pre), known_pre_tokenizers());
+           v_.file, v_.pre.empty() ? "missing" : in_quotes(v_.pre), known_pre_tokenizers());
     }
     return rule;
   }
@@ -92,7 +82,7 @@ class VocabularyReader {
       const auto [first, added] = ids_.emplace(v_.tokens[i], static_cast<TokenId>(i));
       if (!added) {
         bad("tokenizer.ggml.tokens[{}] is {}, as tokenizer.ggml.tokens[{}] is: every token may be there once", i,
-            quoted(v_.tokens[i]), first->second);
+            in_quotes(v_.tokens[i]), first->second);
       }
     }
   }
@@ -152,13 +142,13 @@ class VocabularyReader {
       const std::string_view merge = v_.merges[i];
       const size_t space = merge.find(' ');
       if (space == std::string_view::npos || space == 0 || space + 1 == merge.size() || merge.rfind(' ') != space) {
-        bad("tokenizer.ggml.merges[{}] is {}; a merge is two tokens with one space between them", i, quoted(merge));
+        bad("tokenizer.ggml.merges[{}] is {}; a merge is two tokens with one space between them", i, in_quotes(merge));
       }
       const std::string_view left = merge.substr(0, space);
       const std::string_view right = merge.substr(space + 1);
       const Merge m{merge_part(i, left), merge_part(i, right), merge_part(i, std::string(left).append(right))};
       if (!seen.insert(uint64_t{static_cast<uint32_t>(m.left)} << 32 | static_cast<uint32_t>(m.right)).second) {
-        bad("tokenizer.ggml.merges[{}] is {}, which an earlier entry is too", i, quoted(merge));
+        bad("tokenizer.ggml.merges[{}] is {}, which an earlier entry is too", i, in_quotes(merge));
       }
       merges.push_back(m);
     }
@@ -168,8 +158,8 @@ class VocabularyReader {
   TokenId merge_part(size_t merge, std::string_view text) const {
     const auto found = ids_.find(text);
     if (found == ids_.end()) {
-      bad("tokenizer.ggml.merges[{}] is {}, but {} is not in tokenizer.ggml.tokens", merge, quoted(v_.merges[merge]),
-          quoted(text));
+      bad("tokenizer.ggml.merges[{}] is {}, but {} is not in tokenizer.ggml.tokens", merge, in_quotes(v_.merges[merge]),
+          in_quotes(text));
     }
     return found->second;
   }
@@ -189,7 +179,7 @@ class VocabularyReader {
     };
     if (const auto id = read_id("eos_token_id", v_.eos)) add(*id);
     if (const auto id = read_id("eot_token_id", v_.end_of_turn)) add(*id);
-    for (const std::string_view text : STOP_TEXTS) {
+    for (const std::string_view text : kStopTexts) {
       const auto found = ids_.find(text);
       if (found == ids_.end() || kind(static_cast<size_t>(found->second)) != BpeTokenizer::Kind::Control) continue;
       add(found->second);

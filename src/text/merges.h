@@ -30,10 +30,10 @@ class MergeModel {
   TokenId byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
 
  private:
-  static constexpr uint32_t NO_MERGE = UINT32_MAX;
+  static constexpr uint32_t kNoMerge = UINT32_MAX;
   struct Slot {
     uint64_t pair = 0;
-    uint32_t rank = NO_MERGE;  // NO_MERGE: the slot is free
+    uint32_t rank = kNoMerge;  // kNoMerge: the slot is free
   };
 
   static uint64_t pair(TokenId left, TokenId right) {

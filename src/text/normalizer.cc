@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace lockstep {
 namespace {

@@ -20,38 +20,38 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::string_view GPT2_WORDS = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kGpt2Words = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-constexpr std::array GPT2{GPT2_WORDS};
-constexpr std::array SMOLLM{R"(\p{N})"sv, GPT2_WORDS};
-constexpr std::array LLAMA3{
+constexpr std::array kGpt2{kGpt2Words};
+constexpr std::array kSmollm{R"(\p{N})"sv, kGpt2Words};
+constexpr std::array kLlama3{
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
     R"(\s*[\r\n]+|\s+(?!\S)|\s+)"sv};
-constexpr std::array QWEN2{R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
-                           R"(\s*[\r\n]+|\s+(?!\S)|\s+)"sv};
-constexpr std::array TEKKEN{R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
-                            R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
-                            R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"sv};
+constexpr std::array kQwen2{R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+                            R"(\s*[\r\n]+|\s+(?!\S)|\s+)"sv};
+constexpr std::array kTekken{R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
+                             R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
+                             R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"sv};
 
 // "default" is not here on purpose: it is what converters wrote when they did not know the tokenizer.
-constexpr std::array<PreTokenizerRule, 8> RULES{{
+constexpr std::array<PreTokenizerRule, 8> kRules{{
     // name        patterns nfc    whole  bos
-    {"gpt-2", GPT2, false, false, false},
-    {"llama-bpe", LLAMA3, false, true, true},
-    {"llama-v3", LLAMA3, false, true, true},
-    {"llama3", LLAMA3, false, true, true},
-    {"qwen2", QWEN2, true, false, false},
-    {"smollm", SMOLLM, false, false, false},
-    {"starcoder", SMOLLM, false, false, false},
-    {"tekken", TEKKEN, false, true, true},
+    {"gpt-2", kGpt2, false, false, false},
+    {"llama-bpe", kLlama3, false, true, true},
+    {"llama-v3", kLlama3, false, true, true},
+    {"llama3", kLlama3, false, true, true},
+    {"qwen2", kQwen2, true, false, false},
+    {"smollm", kSmollm, false, false, false},
+    {"starcoder", kSmollm, false, false, false},
+    {"tekken", kTekken, false, true, true},
 }};
 
 // Backtracking steps of one match; far above what a pattern needs on 1 GiB, so reaching it is an error.
-constexpr uint32_t MATCH_LIMIT = 2'000'000'000;
+constexpr uint32_t kMatchLimit = 2'000'000'000;
 
 // Replaces \s and \S by the characters of White_Space (Unicode 4.1 and later), inside and outside of [...].
 std::string spell_out_white_space(std::string_view pattern) {
-  constexpr std::string_view WHITE_SPACE =
+  constexpr std::string_view kWhiteSpace =
       R"(\x09-\x0D\x20\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
   std::string out;
   bool in_class = false;
@@ -61,9 +61,9 @@ std::string spell_out_white_space(std::string_view pattern) {
     if (c == '[') in_class = true;
     if (c == ']') in_class = false;
     if (escaped == 's') {
-      out += in_class ? std::string(WHITE_SPACE) : fmt::format("[{}]", WHITE_SPACE);
+      out += in_class ? std::string(kWhiteSpace) : fmt::format("[{}]", kWhiteSpace);
     } else if (escaped == 'S') {
-      out += fmt::format("[^{}]", WHITE_SPACE);
+      out += fmt::format("[^{}]", kWhiteSpace);
     } else {
       out += c;
       if (escaped != '\0') out += escaped;
@@ -90,13 +90,13 @@ using Pcre2Ptr = std::unique_ptr<T, Pcre2Free>;
 }  // namespace
 
 const PreTokenizerRule* find_pre_tokenizer(std::string_view name) {
-  const auto* const found = std::ranges::find(RULES, name, &PreTokenizerRule::name);
-  return found == RULES.end() ? nullptr : found;
+  const auto* const found = std::ranges::find(kRules, name, &PreTokenizerRule::name);
+  return found == kRules.end() ? nullptr : found;
 }
 
 std::string known_pre_tokenizers() {
   std::string names;
-  for (const PreTokenizerRule& rule : RULES) names += fmt::format("{}{}", names.empty() ? "" : ", ", rule.name);
+  for (const PreTokenizerRule& rule : kRules) names += fmt::format("{}{}", names.empty() ? "" : ", ", rule.name);
   return names;
 }
 
@@ -112,7 +112,7 @@ class PreTokenizer::Pattern {
     pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // where there is no JIT, pcre2_match interprets
     limits_.reset(pcre2_match_context_create(nullptr));
     if (!limits_) throw std::bad_alloc();
-    pcre2_set_match_limit(limits_.get(), MATCH_LIMIT);
+    pcre2_set_match_limit(limits_.get(), kMatchLimit);
   }
 
   // Appends the pieces of text. The caller answers for valid UTF-8.

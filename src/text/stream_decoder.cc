@@ -1,11 +1,11 @@
 // StreamDecoder: holds back the beginning of a character until the rest comes, or can no longer come.
+#include "base/utf8.h"
 #include "text/text.h"
-#include "text/utf8.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::string_view REPLACEMENT = "\xEF\xBF\xBD";  // U+FFFD
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 }  // namespace
 
@@ -19,7 +19,7 @@ std::string StreamDecoder::push(TokenId token) {
   while (!rest.empty()) {
     const auto [kind, length] = next_utf8(rest);
     if (kind == Utf8Kind::Unfinished) break;
-    text += kind == Utf8Kind::Character ? rest.substr(0, length) : REPLACEMENT;
+    text += kind == Utf8Kind::Character ? rest.substr(0, length) : kReplacement;
     rest.remove_prefix(length);
   }
   pending_.erase(0, pending_.size() - rest.size());
@@ -29,7 +29,7 @@ std::string StreamDecoder::push(TokenId token) {
 std::string StreamDecoder::finish() {
   if (pending_.empty()) return {};
   pending_.clear();
-  return std::string(REPLACEMENT);
+  return std::string(kReplacement);
 }
 
 }  // namespace lockstep

@@ -28,7 +28,8 @@ struct GgufVocabulary {
   std::span<const int64_t> types;  // [vocab] or empty: 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte
   std::span<const std::string_view> merges;  // "left right", best first
   std::optional<int64_t> bos, eos, unknown, padding, end_of_turn;
-  std::optional<bool> add_bos, add_eos;
+  // tokenizer.ggml.add_eos_token is not read: a prompt is to be continued, so no end is ever put after it.
+  std::optional<bool> add_bos;
 };
 
 // What encode() does with control tokens that stand in the input. User-defined tokens are found either way, as in

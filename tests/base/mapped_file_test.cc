@@ -74,7 +74,6 @@ TEST_F(MappedFileTest, AdviceChangesNoByteWhateverTheRange) {
   const MappedFile file(write(std::string(9'000, 'y')));
   for (const size_t begin : {size_t{0}, size_t{1}, size_t{4096}, size_t{8999}, size_t{9000}, SIZE_MAX}) {
     for (const size_t size : {size_t{0}, size_t{1}, size_t{9000}, SIZE_MAX}) {
-      file.will_need(begin, size);
       file.done_with(begin, size);
     }
   }

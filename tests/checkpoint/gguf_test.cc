@@ -139,7 +139,6 @@ TEST(Gguf, BytesStayReadableAfterAdvice) {
   const auto checkpoint = Checkpoint::open(fixture("types.gguf"));
   const auto before = describe(*checkpoint);
   for (const auto& tensor : checkpoint->tensors()) {
-    checkpoint->will_need(tensor.bytes);
     checkpoint->done_with(tensor.bytes);
   }
   EXPECT_EQ(describe(*checkpoint), before);
@@ -185,7 +184,7 @@ TEST(Gguf, NamesAFormatItCannotRun) {
     FAIL() << "opened";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
-    EXPECT_THAT(error.what(), HasSubstr("q4_k.gguf: tensor \"blk.0.attn_q.weight\": its type is Q4_K"));
+    EXPECT_THAT(error.what(), HasSubstr("q4_k.gguf: tensor 'blk.0.attn_q.weight': its type is Q4_K"));
     EXPECT_THAT(error.what(), HasSubstr("F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0"));
   }
 }

@@ -70,9 +70,20 @@ TEST_P(Slices, PutTogetherAreTheWhole) {
           for (size_t i = 0; i < part.size(); ++i) ++holders[static_cast<size_t>(first) + i];
         }
       }
+      // Elements that several ranks hold, by the plan's slices: exactly those.
+      const auto planned = [&](int64_t row, int64_t col) {
+        int ranks = 0;
+        for (const Slice& slice : tensor.slices) {
+          const int64_t at = tensor.strategy == Strategy::RowParallel ? col : row;
+          ranks += slice.begin <= at && at < slice.end;
+        }
+        return ranks;
+      };
       bool any_shared = false;
       for (size_t i = 0; i < holders.size(); ++i) {
         ASSERT_GE(holders[i], 1) << spec.name << " element " << i << " of " << size << " ranks";
+        const auto element = static_cast<int64_t>(i);
+        ASSERT_EQ(holders[i], planned(element / cols, element % cols)) << spec.name << " element " << i;
         any_shared = any_shared || holders[i] > 1;
       }
       const bool listed =

@@ -11,11 +11,13 @@ import hashlib
 import json
 import math
 import os
+import re
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -26,6 +28,20 @@ GENERATE_KEYS = ["text", "tokens", "prompt_tokens", "finish_reason", "load_s", "
                  "weight_gb_s", "logits_sha256", "ranks"]  # fmt: skip
 RANK_KEYS = ["rank", "weight_bytes", "replicated_bytes", "read_bytes", "kv_bytes", "compute_s", "comm_s", "wait_s"]
 COMMANDS = ["generate", "inspect", "verify", "logits", "tokenize", "detokenize"]
+TEXT = {"-p", "--prompt", "-f", "--file", "--parse-special"}
+MODES = {"--tp-embedding-mode", "--tp-lm-head-mode", "--tp-reduce", "--activations", "--kv-dtype"}
+SIZES = {"--tp-size", "--tp-split"}
+STEPS = {"--threads", "--ctx", "--prefill-chunk"}
+CONTRACT = {  # what scripts rely on; more is welcome
+    "generate": TEXT | MODES | SIZES | STEPS | {"--tokens", "-n", "--max-tokens", "--temp", "--top-k", "--top-p", "--min-p",
+                                                "--seed", "--ignore-eos"},
+    "inspect": MODES | SIZES,
+    "verify": TEXT | MODES | {"--tokens", "--tp-sizes", "--tp-splits", "--chunks", "--batches", "--threads", "--ctx",
+                              "--seed"},
+    "logits": TEXT | MODES | SIZES | STEPS | {"--tokens", "--out"},
+    "tokenize": TEXT,
+    "detokenize": {"--tokens"},
+}  # fmt: skip
 
 
 def lockstep(*arguments, stdin=b"", **environment):
@@ -74,7 +90,51 @@ class CliTest(unittest.TestCase):
         listed = self.succeed("--help").stdout.decode()
         for command in COMMANDS:
             self.assertIn(command, listed)
-            self.assertIn("--model", self.succeed(command, "--help").stdout.decode())
+
+    def flags_of(self, command):
+        """The flags that --help lists: {"-m,--model": ("PATH", "the model: ...")}."""
+        flags, names = {}, None
+        for line in self.succeed(command, "--help").stdout.decode().splitlines():
+            if found := re.match(r"  (-\S+)(?: (\S+))?(?:  +(.*))?$", line):
+                names = found[1]
+                flags[names] = (found[2] or "", found[3] or "")
+            elif names and line.startswith(" " * 10):
+                flags[names] = (flags[names][0], flags[names][1] + " " + line.strip())
+            else:
+                names = None
+        return flags
+
+    def test_help_lists_the_contract(self):
+        for command in COMMANDS:
+            listed = {name for names in self.flags_of(command) for name in names.split(",")}
+            self.assertLessEqual({"-m", "--model", "--json", "--quiet", "--log-level"} | CONTRACT[command], listed, command)
+
+    def test_help_says_which_numbers_are_allowed(self):
+        for command in COMMANDS:
+            for names, (value, text) in self.flags_of(command).items():
+                self.assertTrue(text, f"{command} {names}")
+                if value.startswith("N"):
+                    self.assertRegex(text, r"default: \S|\b\S+ or more\b|\bfrom \S+ to \S", f"{command} {names}")
+
+    def test_every_flag_of_the_help_is_accepted(self):
+        """Under each of its names, with its default or each of the values that the help offers."""
+        words = {"PATH": [self.model], "TEXT": ["x"], "FILE": [self.folder / "prompt"], "N,N,...": ["1,1"],
+                 "N,N;...": ["1,1"], "FILE.npy": [self.folder / "accepted.npy"]}  # fmt: skip
+        (self.folder / "prompt").write_text("x")
+        for command in COMMANDS:
+            for names, (value, text) in self.flags_of(command).items():
+                default = re.search(r"default: ([-\d.]+)$", text)
+                if value == "N":
+                    values = [default[1] if default else "200" if names == "--ctx" else "1"]
+                else:
+                    values = words.get(value) or [word for word in value.split("|") if word != "N"]
+                base = [] if "--model" in names else ["-m", self.model]
+                if command not in ("inspect", "verify") and names.split(",")[-1] not in ("--prompt", "--file", "--tokens"):
+                    base += ["--tokens", "1"] if command != "tokenize" else ["-p", "x"]
+                base += ["--tp-sizes", "1"] if command == "verify" and "--tp-sizes" not in names else []
+                for name in names.split(","):
+                    for word in values:
+                        self.succeed(command, *base, name, *([word] if word else []))
 
     def test_usage_errors(self):
         generate = ["generate", "-m", self.ids_only, "--tokens", "1"]
@@ -137,6 +197,17 @@ class CliTest(unittest.TestCase):
     def test_errors_stay_on_one_line(self):
         name = self.folder / "two\nlines.gguf"
         self.refuse(1, ["lines.gguf"], "generate", "-m", name, "--tokens", "1")
+
+    def test_errors_stay_short(self):
+        key, value = b"general.architecture", b"\n\xff" * 1_500_000
+        header = b"GGUF" + struct.pack("<IQQ", 3, 0, 1)
+        file = self.folder / "long.gguf"
+        file.write_bytes(header + struct.pack("<Q", len(key)) + key + struct.pack("<IQ", 8, len(value)) + value)
+        done = lockstep("inspect", "-m", file)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertLess(len(done.stderr), 1000)
+        self.assertIn("(3000000 bytes)", done.stderr)
 
     def test_what_does_not_fit(self):
         self.refuse(1, ["--tp-size 15", "14"], "generate", "-m", self.ids_only, "--tokens", "1", "--tp-size", "15")
@@ -254,6 +325,47 @@ class CliTest(unittest.TestCase):
         drawn = self.json_of("generate", "-m", self.ids_only, "--tokens", "5,6,7,8", "-n", "1")
         self.assertEqual(drawn["tokens"], [last.index(max(last))])
         self.assertEqual(drawn["logits_sha256"], hashlib.sha256(rows[-257 * 4 :]).hexdigest())
+
+    def test_logits_replace_a_file_only_when_they_are_whole(self):
+        folder = self.folder / "whole"
+        folder.mkdir()
+        (folder / "real.npy").write_bytes(b"the result of another run")
+        (folder / "out.npy").symlink_to("real.npy")
+        run = ["logits", "-m", self.ids_only, "--tokens", "5,6,7,8", "--out", folder / "out.npy"]
+        self.refuse(1, ["rank 1"], *run, "--quiet", "--tp-size", "2", LOCKSTEP_TEST_FAULT="1:0:throw")
+        self.refuse(1, ["--ctx"], *run, "--ctx", "3")
+        self.assertEqual((folder / "real.npy").read_bytes(), b"the result of another run")
+        self.succeed(*run)
+        self.assertEqual((folder / "real.npy").read_bytes()[:6], b"\x93NUMPY")
+        self.assertTrue((folder / "out.npy").is_symlink())
+        self.assertEqual(sorted(file.name for file in folder.iterdir()), ["out.npy", "real.npy"])
+
+    def test_logits_never_replace_the_model(self):
+        model = self.folder / "kept.gguf"
+        model.write_bytes(self.ids_only.read_bytes())
+        link = self.folder / "link.gguf"
+        link.symlink_to(model)
+        for out in (model, link, self.folder / "." / "kept.gguf"):
+            self.refuse(2, ["--out", "the model's own file"], "logits", "-m", model, "--tokens", "1", "--out", out)
+        self.assertEqual(model.read_bytes(), self.ids_only.read_bytes())
+
+    def test_logits_to_a_pipe_that_is_read_late(self):
+        """Longer than a rank may stand still, and more than a pipe holds: the run does not wait for the reader."""
+        pipe, file = self.folder / "pipe", self.folder / "file.npy"
+        os.mkfifo(pipe)
+        run = ["logits", "-m", self.ids_only, "--tokens", ",".join(["7"] * 200), "--tp-size", "2", "--out"]
+        self.succeed(*run, file)
+        with subprocess.Popen([BINARY, *map(str, run), pipe], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            with open(pipe, "rb") as reader:
+                time.sleep(3)  # the stall limit is 2 s
+                received = reader.read()
+            _, errors = running.communicate()
+            self.assertEqual(running.returncode, 0, errors)
+        self.assertEqual(received, file.read_bytes())
+
+    def test_logits_to_a_device_that_is_full(self):
+        run = ["logits", "-m", self.ids_only, "--tokens", "1", "--out", "/dev/full"]
+        self.refuse(1, ["--out '/dev/full'", "No space"], *run)
 
     # ---- tokenize, detokenize ----
 

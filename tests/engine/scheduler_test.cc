@@ -17,7 +17,7 @@ class Cache {
   explicit Cache(const SchedulerOptions& options) : options_(options) {}
 
   void run(const ScheduledStep& step) {
-    ASSERT_LE(static_cast<int64_t>(step.rows.tokens.size()), options_.max_rows);
+    ASSERT_LE(static_cast<int64_t>(step.rows.tokens.size()), options_.prefill_rows + options_.max_sequences);
     ASSERT_LE(static_cast<int64_t>(step.rows.pages.size()), options_.pages);
     for (const auto& page : step.rows.pages) table_[{page.sequence, page.index}] = page.page;
     for (size_t row = 0; row < step.rows.tokens.size(); ++row) {
@@ -49,7 +49,7 @@ struct Load {
   int64_t sequences, max_prompt, max_new;
 };
 
-// Runs random requests to their end; returns how many steps it took.
+// Runs random requests to their end; returns how many evictions there were.
 int64_t play(const SchedulerOptions& options, const Load& load, uint32_t seed) {
   std::mt19937 random(seed);
   Scheduler scheduler(options);
@@ -62,15 +62,17 @@ int64_t play(const SchedulerOptions& options, const Load& load, uint32_t seed) {
       std::vector<int32_t> tokens(1 + random() % static_cast<size_t>(load.max_prompt));
       for (auto& token : tokens) token = static_cast<int32_t>(random() % 1000);
       const size_t length = tokens.size() + 1 + random() % static_cast<size_t>(load.max_new);
-      Sequence& sequence = scheduler.add(std::move(tokens), random() % 2 == 0 ? 0 : INT64_MAX);
+      const auto most = static_cast<int64_t>(length);
+      Sequence& sequence = scheduler.add(std::move(tokens), most, random() % 2 == 0 ? 0 : INT64_MAX);
       goal[&sequence] = length;
       --left;
     }
     if (scheduler.idle()) continue;
     const ScheduledStep& step = scheduler.next_step();
     EXPECT_FALSE(step.rows.tokens.empty());
+    EXPECT_EQ(scheduler.free_pages() + scheduler.used_pages(), options.pages);
     cache.run(step);
-    if (testing::Test::HasFatalFailure()) return steps;
+    if (testing::Test::HasFatalFailure()) return -1;
     std::vector<Sequence*> draws;
     for (const LogitRow& row : step.logit_rows) {
       EXPECT_TRUE(seen[row.sequence].insert(row.position).second) << "logits of a position given twice";
@@ -94,29 +96,38 @@ int64_t play(const SchedulerOptions& options, const Load& load, uint32_t seed) {
     if (steps >= 100000) break;
   }
   EXPECT_EQ(scheduler.free_pages(), options.pages);
-  return steps;
+  return scheduler.evictions();
 }
 
 TEST(Scheduler, RunsEverySequenceToItsEnd) {
-  for (uint32_t seed = 0; seed < 20; ++seed) play({16 + 4, 16, 4, 64, 8}, {40, 60, 40}, seed);
+  for (uint32_t seed = 0; seed < 20; ++seed) EXPECT_EQ(play({16, 4, 64, 8}, {40, 60, 40}, seed), 0);
 }
 
 TEST(Scheduler, EvictsAndRebuildsWhenPagesAreShort) {
   // 13 pages of 8 tokens hold one longest sequence (100 tokens) and little more.
-  for (uint32_t seed = 0; seed < 20; ++seed) play({7 + 5, 7, 5, 13, 8}, {30, 60, 40}, seed);
+  int64_t evictions = 0;
+  for (uint32_t seed = 0; seed < 20; ++seed) evictions += play({7, 5, 13, 8}, {30, 60, 40}, seed);
+  EXPECT_GT(evictions, 50);
 }
 
 TEST(Scheduler, OnePromptRowAStep) {
-  play({1 + 3, 1, 3, 40, 8}, {9, 30, 20}, 1);
+  play({1, 3, 40, 8}, {9, 30, 20}, 1);
+}
+
+TEST(Scheduler, WholeContextsThatFitAreAllAdmitted) {
+  Scheduler scheduler({100, 3, 30, 8});
+  for (int i = 0; i < 3; ++i) scheduler.add(std::vector<int32_t>(80, i), 80, INT64_MAX);
+  scheduler.next_step();
+  EXPECT_EQ(scheduler.free_pages(), 0);
 }
 
 TEST(Scheduler, DecodesGoOnDuringALongPrefill) {
-  Scheduler scheduler({8 + 2, 8, 2, 100, 8});
-  Sequence& first = scheduler.add({1, 2, 3}, INT64_MAX);
+  Scheduler scheduler({8, 2, 100, 8});
+  Sequence& first = scheduler.add({1, 2, 3}, 20, INT64_MAX);
   scheduler.next_step();
   scheduler.step_done();
   scheduler.append(first, 4);
-  scheduler.add(std::vector<int32_t>(80, 5), INT64_MAX);
+  scheduler.add(std::vector<int32_t>(80, 5), 81, INT64_MAX);
   for (int step = 0; step < 10; ++step) {
     const ScheduledStep& scheduled = scheduler.next_step();
     EXPECT_EQ(scheduled.rows.tokens.size(), 9U);  // one decode and eight prompt rows

@@ -116,6 +116,35 @@ TEST_P(Exact, InEveryVocabularyMode) {
   }
 }
 
+// What `inspect` lists is what runs: as many collectives a step, and as many bytes, as the plan's sites say.
+TEST_P(Exact, CommunicatesWhatThePlanLists) {
+  for (const ReduceMode reduce : {ReduceMode::Tree, ReduceMode::Ring}) {
+    for (const VocabMode mode : {VocabMode::VocabParallel, VocabMode::Replicated}) {
+      for (const int size : {1, 2, 3}) {
+        EngineOptions options;
+        options.plan = {.tp_size = size, .embedding = mode, .lm_head = mode, .reduce = reduce};
+        options.context = 64;
+        Engine engine(*model.checkpoint, model.spec, options);
+        Request request;
+        request.tokens = {1, 2, 3};  // one step of three rows, logits of the last
+        engine.submit(std::move(request)).get();
+        int64_t bytes = 0;
+        for (const SitePlan& site : engine.plan().sites) {
+          bytes += site.bytes_per_token * (site.pattern == CommPattern::Gather ? 1 : 3);
+        }
+        int64_t sent = 0;
+        for (const RankReport& rank : engine.reports()) {
+          sent += rank.comm_bytes;
+          if (size > 1) {
+            EXPECT_EQ(rank.comm_calls, static_cast<int64_t>(engine.plan().sites.size()));
+          }
+        }
+        EXPECT_EQ(sent, bytes) << "tp " << size;
+      }
+    }
+  }
+}
+
 TEST_P(Exact, WhenEveryLeafIsContributedByItself) {
   for (const int size : {1, 2, 3}) expect_same(one_rank, model, {{.tp_size = size, .every_leaf = true}});
 }

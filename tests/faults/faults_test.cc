@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <fstream>
+#include <limits>
 #include <thread>
 
 #include "base/error.h"
@@ -56,7 +59,9 @@ TEST_P(Faults, EndTheGroupAndNameTheRank) {
       Engine engine(*model.checkpoint, model.spec, options_with(size, {rank, step, kind}));
       for (auto& future : engine.submit(two_requests())) {
         const std::string message = message_of(future);
-        EXPECT_THAT(message, HasSubstr(fmt::format("rank {}", rank)));
+        // The rank that others wait for is the one that stalled, not one that waits for it.
+        EXPECT_THAT(message, testing::StartsWith(fmt::format(
+                                 "rank {} {}", rank, kind == Fault::Kind::Throw || size == 1 ? "failed" : "stalled")));
         if (kind == Fault::Kind::Throw) {
           EXPECT_THAT(message, HasSubstr(fmt::format("step {}", step)));
         }
@@ -73,7 +78,9 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Faults,
 
 TEST(Faults, AFaultThatNeverComesHurtsNobody) {
   const TinyModel model("gqa");
-  Engine engine(*model.checkpoint, model.spec, options_with(3, {1, 1000, Fault::Kind::Throw}));
+  EngineOptions options = options_with(3, {1, 1000, Fault::Kind::Throw});
+  options.threads = 2;
+  Engine engine(*model.checkpoint, model.spec, options);
   for (auto& future : engine.submit(two_requests())) EXPECT_EQ(future.get().tokens.size(), 20U);
 }
 
@@ -116,16 +123,83 @@ TEST(Faults, DestructionCancelsWhatIsLeft) {
   const TinyModel model("gqa");
   std::vector<std::future<Completion>> futures;
   {
-    EngineOptions options = options_with(2, {1, 1000, Fault::Kind::Throw});
+    EngineOptions options = options_with(2, {1, 1000000, Fault::Kind::Throw});
+    options.context = model.spec.context;
     Engine engine(*model.checkpoint, model.spec, options);
     auto requests = two_requests();
-    for (Request& request : requests) request.max_tokens = 57;
+    for (Request& request : requests) request.max_tokens = 10000;
     futures = engine.submit(std::move(requests));
   }
-  // Done by then, or ended with a reason; never left without an answer.
+  // Ended with a reason, never left without an answer: ten thousand tokens are not drawn in the time a destructor
+  // takes.
   for (auto& future : futures) {
-    EXPECT_EQ(future.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+    try {
+      future.get();
+      ADD_FAILURE() << "completed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Cancelled);
+      EXPECT_THAT(error.what(), HasSubstr("shut down"));
+    }
   }
+}
+
+TEST(Faults, ACallbackThatThrowsEndsItsOwnRequest) {
+  const TinyModel model("gqa");
+  Engine engine(*model.checkpoint, model.spec, options_with(2, {1, 1000, Fault::Kind::Throw}));
+  for (const bool at_logits : {false, true}) {
+    auto requests = two_requests();
+    if (at_logits) {
+      requests[0].on_logits = [](int64_t position, std::span<const float>) {
+        if (position == 9) throw std::runtime_error("no more logits");
+      };
+    } else {
+      requests[1].on_token = [](int32_t) -> bool { throw std::runtime_error("no more tokens"); };
+    }
+    auto futures = engine.submit(std::move(requests));
+    EXPECT_THROW(futures[at_logits ? 0 : 1].get(), std::runtime_error);
+    EXPECT_EQ(futures[at_logits ? 1 : 0].get().tokens.size(), 20U);
+  }
+}
+
+// A weight that is not a number ends the requests that meet it, at every size alike, and not the engine.
+TEST(Faults, LogitsThatAreNoNumbersEndTheirRequest) {
+  std::ifstream in(LOCKSTEP_FIXTURES "/tiny/odd_mha.gguf", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const TinyModel sound("odd_mha");
+  // Token 7's row of the embedding (F32, no quantisation) becomes NaN; the file's layout is that of the sound one.
+  const TensorInfo& embedding = *sound.checkpoint->find("token_embd.weight");
+  const std::string row(reinterpret_cast<const char*>(embedding.bytes.data()) + 7 * 80 * 4, size_t{80} * 4);
+  const size_t at = bytes.find(row);
+  ASSERT_NE(at, std::string::npos);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(bytes.data() + at, &nan, sizeof(nan));
+  const auto path = std::filesystem::path(testing::TempDir()) / "lockstep_nan.gguf";
+  std::ofstream(path, std::ios::binary) << bytes;
+  const TinyModel model(Checkpoint::open(path));
+  for (const int size : {1, 2, 3}) {
+    EngineOptions options = options_with(size, {1, 1000, Fault::Kind::Throw});
+    Engine engine(*model.checkpoint, model.spec, options);
+    auto requests = two_requests();  // their tokens are 1 to 7
+    auto futures = engine.submit(std::move(requests));
+    for (auto& future : futures) {
+      try {
+        future.get();
+        ADD_FAILURE() << "completed";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::Malformed);
+        EXPECT_THAT(error.what(), HasSubstr("is not a number"));
+        EXPECT_THAT(error.what(), HasSubstr("lockstep_nan.gguf"));
+      }
+    }
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(Faults, ALoadThatIsGivenUpJoinsItsRanks) {
+  const TinyModel model("gqa");
+  EngineOptions options = options_with(3, {1, 1000, Fault::Kind::Throw});
+  options.on_load = [](int64_t, int64_t) { throw std::runtime_error("enough"); };
+  EXPECT_THROW(Engine(*model.checkpoint, model.spec, options), std::runtime_error);
 }
 
 // A cancelled request and a small pool of pages: others go on, evicted sequences give the tokens they would have given.

@@ -61,7 +61,7 @@ struct Product {
     }
     const float untouched = -12345;
     std::vector<float> out(static_cast<size_t>(join.depth * part_rows * n), untouched);
-    std::vector<float> scratch(static_cast<size_t>(matmul_scratch(leaf_cols)));
+    std::vector<float> scratch(static_cast<size_t>(kMatmulScratch));
     MatmulArgs args;
     args.x = slice_x.data();
     args.rows = part_rows;

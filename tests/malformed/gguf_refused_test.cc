@@ -98,7 +98,7 @@ std::vector<BadFile> bad_headers() {
   const auto unsupported = ErrorKind::Unsupported;
   return {
       {"empty", "", "it has 0 bytes"},
-      {"three_bytes", "GGU", "begins with \"GGU\"", unsupported},
+      {"three_bytes", "GGU", "begins with 'GGU'", unsupported},
       {"magic_alone", "GGUF", "4 bytes are wanted at byte 4, but the file ends at byte 4"},
       {"another_format", "PK\3\4" + good, "a GGUF file (or the first file of a split) can be opened", unsupported},
       {"version_0", with(4, uint32_t{0}), "GGUF v0; versions 2 and 3", unsupported},
@@ -110,11 +110,11 @@ std::vector<BadFile> bad_headers() {
       {"tensors_2_63", with(8, kTwo63), "9223372036854775808 tensors are announced"},
       {"tensors_max", with(8, kMax), "18446744073709551615 tensors are announced"},
       {"tensors_one_more", with(8, uint64_t{3}), "tensor 3 of 3"},
-      {"keys_0", with(16, uint64_t{0}), "tensor \"general.architecture\": it has 8 dimensions"},
+      {"keys_0", with(16, uint64_t{0}), "tensor 'general.architecture': it has 8 dimensions"},
       {"keys_2_31", with(16, kTwo31), "2147483648 metadata keys are announced"},
       {"keys_2_63", with(16, kTwo63), "9223372036854775808 metadata keys are announced"},
       {"keys_max", with(16, kMax), "18446744073709551615 metadata keys are announced"},
-      {"keys_one_more", with(16, uint64_t{4}), "tensor 1 of 2: the name \"\" has 0 bytes"},
+      {"keys_one_more", with(16, uint64_t{4}), "tensor 1 of 2: the name '' has 0 bytes"},
   };
 }
 INSTANTIATE_TEST_SUITE_P(Header, BadGguf, ::testing::ValuesIn(bad_headers()), param_name);
@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Header, BadGguf, ::testing::ValuesIn(bad_headers()), pa
 std::vector<BadFile> bad_metadata() {
   std::vector<BadFile> files = {
       {"type_13", one_key().key("k", 13).number(uint64_t{0}).bytes(),
-       "key \"k\": the value has type 13; types are 0 to 12"},
+       "key 'k': the value has type 13; types are 0 to 12"},
       {"type_negative", one_key().key("k", UINT32_MAX).number(uint64_t{0}).bytes(), "the value has type 4294967295"},
       {"bool_2", one_key().key("k", kBool).number(uint8_t{2}).bytes(), "a bool is 2; allowed are 0 and 1"},
       {"bool_array_2", one_key().array("k", kBool, 1).number(uint8_t{2}).bytes(), "a bool is 2; allowed are 0 and 1"},
@@ -135,18 +135,18 @@ std::vector<BadFile> bad_metadata() {
       {"key_utf8_cut", one_key().key("\xe6\x97", kU8).number(uint8_t{0}).bytes(), "is not UTF-8"},
       {"key_twice",
        GgufWriter().header(0, 2).key("k", kU8).number(uint8_t{1}).key("k", kBool).number(uint8_t{1}).bytes(),
-       "key \"k\" is there twice"},
+       "key 'k' is there twice"},
       {"array_of_arrays", one_key().array("k", kArray, 1).number(uint32_t{kU8}).number(uint64_t{0}).bytes(),
        "array of arrays", ErrorKind::Unsupported},
       {"array_type_99", one_key().array("k", 99, 1).zeros(8).bytes(), "has type 99; types are 0 to 12"},
       {"array_u64_beyond_int64", one_key().array("k", kU64, 1).number(kTwo63).bytes(),
        "an element is 9223372036854775808"},
       {"alignment_0", one_key().key("general.alignment", kU32).number(uint32_t{0}).bytes(),
-       "\"general.alignment\" is the integer 0; it must be an integer from 8 to 1073741824"},
+       "'general.alignment' is the integer 0; it must be an integer from 8 to 1073741824"},
       {"alignment_4", one_key().key("general.alignment", kU32).number(uint32_t{4}).bytes(), "is the integer 4"},
       {"alignment_48", one_key().key("general.alignment", kU32).number(uint32_t{48}).bytes(), "a power of two"},
       {"alignment_2_31", one_key().key("general.alignment", kU32).number(uint32_t{kTwo31}).bytes(), "2147483648"},
-      {"alignment_text", one_key().key("general.alignment", kString).string("32").bytes(), "is the string \"32\""},
+      {"alignment_text", one_key().key("general.alignment", kString).string("32").bytes(), "is the string '32'"},
   };
   // Lengths that are larger than the file, or whose product with the size of an element wraps around 64 bits.
   for (const uint64_t length : {kTwo31, kTwo62, kTwo63, kMax}) {
@@ -187,8 +187,8 @@ std::vector<BadFile> bad_tensors() {
     return data(writer.number(uint32_t{kTensorF32}).number(uint64_t{0}));
   };
   std::vector<BadFile> files = {
-      {"dimensions_0", with_dimensions(0, 0), "tensor \"t\": it has 0 dimensions; allowed are 1 to 4"},
-      {"dimensions_5", with_dimensions(5, 5), "tensor \"t\": it has 5 dimensions; allowed are 1 to 4"},
+      {"dimensions_0", with_dimensions(0, 0), "tensor 't': it has 0 dimensions; allowed are 1 to 4"},
+      {"dimensions_5", with_dimensions(5, 5), "tensor 't': it has 5 dimensions; allowed are 1 to 4"},
       {"dimensions_255", with_dimensions(255, 4), "it has 255 dimensions"},
       {"dimensions_max", with_dimensions(UINT32_MAX, 4), "it has 4294967295 dimensions"},
       {"extent_0", data(one_tensor().tensor("t", {32, 0}, kTensorF32, 0)), "dimension 1 is 0; it must be at least 1"},
@@ -203,7 +203,7 @@ std::vector<BadFile> bad_tensors() {
       {"half_block_rows", data(one_tensor().tensor("t", {16, 2}, kTensorQ8_0, 0)), "rows have 16 elements"},
       {"type_negative", data(one_tensor().tensor("t", row, UINT32_MAX, 0)), "its type is 4294967295, which names no"},
       {"type_unknown", data(one_tensor().tensor("t", row, 30'000, 0)), "its type is 30000, which names no"},
-      {"type_foreign", data(one_tensor().tensor("t", {256}, kTensorQ4_K, 0)), "\"t\": its type is Q4_K, which cannot",
+      {"type_foreign", data(one_tensor().tensor("t", {256}, kTensorQ4_K, 0)), "'t': its type is Q4_K, which cannot",
        ErrorKind::Unsupported},
       {"name_empty", data(one_tensor().tensor("", row, kTensorF32, 0)), "has 0 bytes; allowed are 1 to 64"},
       {"name_65", data(one_tensor().tensor(std::string(65, 't'), row, kTensorF32, 0)),
@@ -211,7 +211,7 @@ std::vector<BadFile> bad_tensors() {
       {"name_not_utf8", data(one_tensor().tensor("t\x80", row, kTensorF32, 0)), "is not UTF-8"},
       {"name_twice",
        data(GgufWriter().header(2, 0).tensor("a\nb", row, kTensorF32, 0).tensor("a\nb", row, kTensorF32, 128), 256),
-       "tensor \"a\\nb\" is there twice"},
+       "tensor 'a\\nb' is there twice"},
       {"offset_unaligned", data(one_tensor().tensor("t", row, kTensorF32, 8), 256),
        "offset is 8; it must be a multiple of 32"},
       {"offset_past_end", data(one_tensor().tensor("t", row, kTensorF32, 160)), "128 bytes at offset 160 of the data"},
@@ -235,7 +235,7 @@ std::vector<BadFile> bad_tensors() {
        "inside tensor"},
       {"overlap_by_one_block",
        data(GgufWriter().header(2, 0).tensor("late", row, kTensorF32, 96).tensor("early", row, kTensorF32, 0), 256),
-       "tensor \"late\": it begins at offset 96 of the data, inside tensor \"early\" of 128 bytes at 0"},
+       "tensor 'late': it begins at offset 96 of the data, inside tensor 'early' of 128 bytes at 0"},
   };
   // Sizes that are each below 2^64 and whose sum wraps around to a few bytes.
   GgufWriter many;
@@ -318,8 +318,8 @@ TEST(BadSplit, IsRefusedByName) {
   };
   refused(part(0, 2, 2, "b"), second, "its metadata says part 1 of 2; its name says part 2 of 2");
   refused(part(1, 3, 2, "b"), second, "its metadata says part 2 of 3; its name says part 2 of 2");
-  refused(part(2, 2, 2, "b"), second, "\"split.no\" is the integer 2; it must be an integer from 0 to 1");
-  refused(part(1, 2, 2, "a"), second, "tensor \"a\" is there twice");
+  refused(part(2, 2, 2, "b"), second, "'split.no' is the integer 2; it must be an integer from 0 to 1");
+  refused(part(1, 2, 2, "a"), second, "tensor 'a' is there twice");
   refused(part(1, 2, 2, "b").substr(0, 100), second, "cut short");
   folder.write("m-00001-of-00002.gguf", part(0, 2, 3, "a"));
   refused(part(1, 2, 3, "b"), first, "split.tensors.count is 3, but its 2 parts hold 2 tensors");

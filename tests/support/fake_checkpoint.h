@@ -31,7 +31,7 @@ class FakeCheckpoint final : public Checkpoint {
     return nullptr;
   }
   int64_t file_bytes() const override { return 0; }
-  void will_need(std::span<const std::byte>) const override {}
+  std::vector<std::filesystem::path> files() const override { return {}; }
   void done_with(std::span<const std::byte>) const override {}
 };
 

@@ -24,7 +24,9 @@ inline std::vector<std::string> tiny_model_names() {
 
 struct TinyModel {
   explicit TinyModel(const std::string& name)
-      : checkpoint(Checkpoint::open(LOCKSTEP_FIXTURES "/tiny/" + name + ".gguf")), spec(read_model(*checkpoint)) {}
+      : TinyModel(Checkpoint::open(LOCKSTEP_FIXTURES "/tiny/" + name + ".gguf")) {}
+  explicit TinyModel(std::unique_ptr<Checkpoint> opened)
+      : checkpoint(std::move(opened)), spec(read_model(*checkpoint)) {}
   std::unique_ptr<Checkpoint> checkpoint;
   ModelSpec spec;
 };

@@ -114,11 +114,11 @@ TEST(Bpe, EachInvalidByteIsAToken) {
 // is long enough for a quadratic normaliser to need minutes.
 TEST(Bpe, NormalisesLongRunsOfMarks) {
   const auto qwen2 = tokenizer(fixture("qwen2"));
-  constexpr size_t PAIRS = 400'000;
+  constexpr size_t kPairs = 400'000;
   const std::string above = "\xCC\x95", below = "\xCC\x96";  // U+0315, class 232; U+0316, class 220
-  const auto mixed = qwen2->encode("x" + repeated(above + below, PAIRS), SpecialTokens::AsText);
-  EXPECT_EQ(mixed, qwen2->encode("x" + repeated(below, PAIRS) + repeated(above, PAIRS), SpecialTokens::AsText));
-  EXPECT_EQ(qwen2->decode(mixed, true), "x" + repeated(below, PAIRS) + repeated(above, PAIRS));
+  const auto mixed = qwen2->encode("x" + repeated(above + below, kPairs), SpecialTokens::AsText);
+  EXPECT_EQ(mixed, qwen2->encode("x" + repeated(below, kPairs) + repeated(above, kPairs), SpecialTokens::AsText));
+  EXPECT_EQ(qwen2->decode(mixed, true), "x" + repeated(below, kPairs) + repeated(above, kPairs));
 }
 
 // A special token that almost matches at every position.

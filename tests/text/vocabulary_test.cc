@@ -51,20 +51,19 @@ TEST_P(Refused, WithAMessageThatNamesIt) {
   }
 }
 
-const std::vector<Refusal> REFUSALS{
-    {"Model", [](auto& v) { v.model = "llama"; }, ErrorKind::Unsupported,
-     "tokenizer.ggml.model is \"llama\"; the known"},
+const std::vector<Refusal> kRefusals{
+    {"Model", [](auto& v) { v.model = "llama"; }, ErrorKind::Unsupported, "tokenizer.ggml.model is 'llama'; the known"},
     {"UnknownPre", [](auto& v) { v.pre = "new\nthing"; }, ErrorKind::Unsupported,
-     "tokenizer.ggml.pre is \"new\\x0athing\"; the known ones are gpt-2, llama-bpe, llama-v3, llama3, qwen2, smollm"},
+     "tokenizer.ggml.pre is 'new\\nthing'; the known ones are gpt-2, llama-bpe, llama-v3, llama3, qwen2, smollm"},
     {"MissingPre", [](auto& v) { v.pre = ""; }, ErrorKind::Unsupported, "tokenizer.ggml.pre is missing"},
-    {"DefaultPre", [](auto& v) { v.pre = "default"; }, ErrorKind::Unsupported, "tokenizer.ggml.pre is \"default\""},
+    {"DefaultPre", [](auto& v) { v.pre = "default"; }, ErrorKind::Unsupported, "tokenizer.ggml.pre is 'default'"},
     {"NoTokens", [](auto& v) { v.tokens.clear(), v.types.clear(), v.merges.clear(); }, ErrorKind::Malformed,
      "tokenizer.ggml.tokens is empty"},
     {"EmptyToken", [](auto& v) { v.tokens[3] = ""; }, ErrorKind::Malformed, "tokenizer.ggml.tokens[3] is empty"},
     {"DuplicateToken", [](auto& v) { v.tokens[4] = "b"; }, ErrorKind::Malformed,
-     "tokenizer.ggml.tokens[4] is \"b\", as tokenizer.ggml.tokens[1] is"},
+     "tokenizer.ggml.tokens[4] is 'b', as tokenizer.ggml.tokens[1] is"},
     {"LongDuplicate", [](auto& v) { v.tokens[0] = v.tokens[1] = std::string(1 << 20, '\xFF'); }, ErrorKind::Malformed,
-     "\\xff...\""},
+     "\\xff...' (1048576 bytes)"},
     {"FewTypes", [](auto& v) { v.types.pop_back(); }, ErrorKind::Malformed,
      "tokenizer.ggml.token_type has 7 entries for the 8 of tokenizer.ggml.tokens"},
     {"ManyTypes", [](auto& v) { v.types.push_back(1); }, ErrorKind::Malformed, "token_type has 9 entries"},
@@ -75,25 +74,25 @@ const std::vector<Refusal> REFUSALS{
        v.tokens = {"aa", "bb", "cc"}, v.types.clear(), v.merges.clear(), v.bos = v.eos = 0;
      },
      ErrorKind::Malformed, "no token of a single byte"},
-    {"MergeOfOne", [](auto& v) { v.merges[1] = "abc"; }, ErrorKind::Malformed, "tokenizer.ggml.merges[1] is \"abc\""},
+    {"MergeOfOne", [](auto& v) { v.merges[1] = "abc"; }, ErrorKind::Malformed, "tokenizer.ggml.merges[1] is 'abc'"},
     {"MergeOfThree", [](auto& v) { v.merges[1] = "a b c"; }, ErrorKind::Malformed,
-     "tokenizer.ggml.merges[1] is \"a b c\""},
-    {"MergeNoLeft", [](auto& v) { v.merges[1] = " b"; }, ErrorKind::Malformed, "tokenizer.ggml.merges[1] is \" b\""},
-    {"MergeNoRight", [](auto& v) { v.merges[1] = "a "; }, ErrorKind::Malformed, "tokenizer.ggml.merges[1] is \"a \""},
-    {"MergeEmpty", [](auto& v) { v.merges[1] = ""; }, ErrorKind::Malformed, "tokenizer.ggml.merges[1] is \"\""},
+     "tokenizer.ggml.merges[1] is 'a b c'"},
+    {"MergeNoLeft", [](auto& v) { v.merges[1] = " b"; }, ErrorKind::Malformed, "tokenizer.ggml.merges[1] is ' b'"},
+    {"MergeNoRight", [](auto& v) { v.merges[1] = "a "; }, ErrorKind::Malformed, "tokenizer.ggml.merges[1] is 'a '"},
+    {"MergeEmpty", [](auto& v) { v.merges[1] = ""; }, ErrorKind::Malformed, "tokenizer.ggml.merges[1] is ''"},
     {"MergeUnknownLeft", [](auto& v) { v.merges[1] = "x b"; }, ErrorKind::Malformed,
-     "tokenizer.ggml.merges[1] is \"x b\", but \"x\" is not in tokenizer.ggml.tokens"},
-    {"MergeUnknownRight", [](auto& v) { v.merges[1] = "b x"; }, ErrorKind::Malformed, "but \"x\" is not in"},
-    {"MergeUnknownResult", [](auto& v) { v.merges[1] = "b c"; }, ErrorKind::Malformed, "but \"bc\" is not in"},
+     "tokenizer.ggml.merges[1] is 'x b', but 'x' is not in tokenizer.ggml.tokens"},
+    {"MergeUnknownRight", [](auto& v) { v.merges[1] = "b x"; }, ErrorKind::Malformed, "but 'x' is not in"},
+    {"MergeUnknownResult", [](auto& v) { v.merges[1] = "b c"; }, ErrorKind::Malformed, "but 'bc' is not in"},
     {"MergeTwice", [](auto& v) { v.merges.push_back("a b"); }, ErrorKind::Malformed,
-     "tokenizer.ggml.merges[2] is \"a b\", which an earlier entry is too"},
+     "tokenizer.ggml.merges[2] is 'a b', which an earlier entry is too"},
     {"BosTooLarge", [](auto& v) { v.bos = 8; }, ErrorKind::Malformed,
      "tokenizer.ggml.bos_token_id is 8; ids are 0 to 7"},
     {"EosNegative", [](auto& v) { v.eos = -1; }, ErrorKind::Malformed, "tokenizer.ggml.eos_token_id is -1"},
     {"EosHuge", [](auto& v) { v.eos = int64_t{1} << 32; }, ErrorKind::Malformed, "eos_token_id is 4294967296"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Vocabulary, Refused, testing::ValuesIn(REFUSALS),
+INSTANTIATE_TEST_SUITE_P(Vocabulary, Refused, testing::ValuesIn(kRefusals),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(Vocabulary, RefusesTheOtherIds) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/quoted.h"
 #include "model/families.h"
 
 namespace lockstep {
@@ -61,9 +62,9 @@ RopeSpec read_rope(const Metadata& metadata, int64_t head_dim) {
         positive("llama.rope.scaling.attn_factor", 1) * (rope.factor > 1 ? 0.1 * std::log(rope.factor) + 1 : 1);
   } else if (kind != "none") {
     fail(ErrorKind::Unsupported,
-         "{}: llama.rope.scaling.type is '{}'; known: none, linear, yarn (and the Llama 3 kind as tensor "
+         "{}: llama.rope.scaling.type is {}; known: none, linear, yarn (and the Llama 3 kind as tensor "
          "rope_freqs.weight)",
-         metadata.file(), kind);
+         metadata.file(), in_quotes(kind));
   }
   return rope;
 }
@@ -83,6 +84,10 @@ ModelSpec read(const Checkpoint& checkpoint) {
   const TensorInfo* embedding = checkpoint.find("token_embd.weight");
   spec.vocab = embedding != nullptr && embedding->shape.size() == 2 ? embedding->shape[0]
                                                                     : metadata.require_int("llama.vocab_size", 1, kMax);
+  if (spec.vocab < 1 || spec.vocab > INT32_MAX) {
+    fail(ErrorKind::Malformed, "{}: the vocabulary has {} entries; allowed are 1 to {}", metadata.file(), spec.vocab,
+         INT32_MAX);
+  }
   spec.norm_eps = static_cast<float>(metadata.require_float("llama.attention.layer_norm_rms_epsilon"));
   if (spec.norm_eps < 0) {
     fail(ErrorKind::Malformed, "{}: llama.attention.layer_norm_rms_epsilon is {}; it must not be negative",

@@ -22,6 +22,9 @@ struct Utf8Step {
 // What stands at the beginning of bytes, which must not be empty.
 Utf8Step next_utf8(std::string_view bytes);
 
+// Is all of it well formed: shortest forms, no surrogates, at most U+10FFFF?
+bool is_utf8(std::string_view text);
+
 // Appends the character, at most U+10FFFF.
 void append_utf8(std::string& out, char32_t character);
 

@@ -1,5 +1,5 @@
 // The table of well-formed UTF-8 (Unicode 3.9, table 3-7) and nothing else.
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@ struct LeadRule {
   uint8_t second_min, second_max;
   uint8_t length;  // bytes of the whole character
 };
-constexpr std::array<LeadRule, 8> LEADS{{
+constexpr std::array<LeadRule, 8> kLeads{{
     {0xC2, 0xDF, 0x80, 0xBF, 2},
     {0xE0, 0xE0, 0xA0, 0xBF, 3},
     {0xE1, 0xEC, 0x80, 0xBF, 3},
@@ -30,8 +30,8 @@ constexpr std::array<LeadRule, 8> LEADS{{
 Utf8Step next_utf8(std::string_view bytes) {
   const auto lead = static_cast<uint8_t>(bytes[0]);
   if (lead < 0x80) return {Utf8Kind::Character, 1};
-  const auto* const rule = std::ranges::find_if(LEADS, [&](auto& r) { return r.first <= lead && lead <= r.last; });
-  if (rule == LEADS.end()) return {Utf8Kind::Invalid, 1};
+  const auto* const rule = std::ranges::find_if(kLeads, [&](auto& r) { return r.first <= lead && lead <= r.last; });
+  if (rule == kLeads.end()) return {Utf8Kind::Invalid, 1};
   for (size_t i = 1; i < rule->length; ++i) {
     if (i == bytes.size()) return {Utf8Kind::Unfinished, i};
     const auto byte = static_cast<uint8_t>(bytes[i]);
@@ -40,6 +40,15 @@ Utf8Step next_utf8(std::string_view bytes) {
     if (byte < min || byte > max) return {Utf8Kind::Invalid, i};
   }
   return {Utf8Kind::Character, rule->length};
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const Utf8Step step = next_utf8(text);
+    if (step.kind != Utf8Kind::Character) return false;
+    text.remove_prefix(step.length);
+  }
+  return true;
 }
 
 void append_utf8(std::string& out, char32_t c) {
@@ -57,8 +66,8 @@ void append_utf8(std::string& out, char32_t c) {
 }
 
 char32_t decode_utf8(std::string_view character) {
-  constexpr std::array<uint8_t, 5> LEAD_BITS{0, 0x7F, 0x1F, 0x0F, 0x07};
-  char32_t c = static_cast<uint8_t>(character[0]) & LEAD_BITS[character.size()];
+  constexpr std::array<uint8_t, 5> kLeadBits{0, 0x7F, 0x1F, 0x0F, 0x07};
+  char32_t c = static_cast<uint8_t>(character[0]) & kLeadBits[character.size()];
   for (const char byte : character.substr(1)) c = (c << 6) | (static_cast<uint8_t>(byte) & 0x3F);
   return c;
 }
