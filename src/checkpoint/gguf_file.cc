@@ -268,38 +268,6 @@ auto Parser::widened() {
   }
 }
 
-template <class T>
-auto Parser::value() {
-  if constexpr (std::is_same_v<T, bool>) {
-    return boolean();
-  } else if constexpr (std::is_same_v<T, std::string_view>) {
-    return string();
-  } else {
-    return widened<T>();
-  }
-}
-
-MetadataScalar Parser::scalar(ValueType type) {
-  return with_type(type, [this]<class T>(std::type_identity<T>) -> MetadataScalar { return value<T>(); });
-}
-
-MetadataValue Parser::array() {
-  const auto type = value_type();
-  const auto count = number<uint64_t>();
-  if (type == ValueType::Array) {
-    refuse(ErrorKind::Unsupported, "the value is an array of arrays; arrays of numbers, bools and strings can be read");
-  }
-  return with_type(type, [this, count]<class T>(std::type_identity<T>) -> MetadataValue {
-    if constexpr (std::is_same_v<T, bool>) {
-      return booleans(count);
-    } else if constexpr (std::is_same_v<T, std::string_view>) {
-      return strings(count);
-    } else {
-      return numbers<T>(count);
-    }
-  });
-}
-
 bool Parser::boolean() {
   const auto value = number<uint8_t>();
   if (value > 1) malformed("a bool is {}; allowed are 0 and 1", value);
@@ -336,6 +304,38 @@ MetadataValue Parser::strings(uint64_t count) {
   std::vector<std::string_view> list(count);
   for (auto& element : list) element = string();
   return {std::move(list)};
+}
+
+template <class T>
+auto Parser::value() {
+  if constexpr (std::is_same_v<T, bool>) {
+    return boolean();
+  } else if constexpr (std::is_same_v<T, std::string_view>) {
+    return string();
+  } else {
+    return widened<T>();
+  }
+}
+
+MetadataScalar Parser::scalar(ValueType type) {
+  return with_type(type, [this]<class T>(std::type_identity<T>) -> MetadataScalar { return value<T>(); });
+}
+
+MetadataValue Parser::array() {
+  const auto type = value_type();
+  const auto count = number<uint64_t>();
+  if (type == ValueType::Array) {
+    refuse(ErrorKind::Unsupported, "the value is an array of arrays; arrays of numbers, bools and strings can be read");
+  }
+  return with_type(type, [this, count]<class T>(std::type_identity<T>) -> MetadataValue {
+    if constexpr (std::is_same_v<T, bool>) {
+      return booleans(count);
+    } else if constexpr (std::is_same_v<T, std::string_view>) {
+      return strings(count);
+    } else {
+      return numbers<T>(count);
+    }
+  });
 }
 
 uint64_t Parser::alignment(const Metadata& metadata) {

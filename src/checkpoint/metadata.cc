@@ -40,8 +40,8 @@ std::string describe(const MetadataValue& value) {
 
 [[noreturn]] void fail_value(const Metadata& metadata, std::string_view key, const MetadataValue& found,
                              std::string_view wanted) {
-  fail(ErrorKind::Malformed, "{}: metadata key {} is {}; it must be {}", metadata.file(), in_quotes(key), describe(found),
-       wanted);
+  fail(ErrorKind::Malformed, "{}: metadata key {} is {}; it must be {}", metadata.file(), in_quotes(key),
+       describe(found), wanted);
 }
 
 std::string integer_between(int64_t min, int64_t max) {
