@@ -20,6 +20,8 @@ constexpr std::array<std::pair<std::string_view, Fault::Kind>, 4> kKinds{{
     {"ulp", Fault::Kind::Ulp},
 }};
 
+constexpr int64_t kMostDelayUs = 60'000'000;  // a minute at every site
+
 // The whole text as a number that is not negative, or nothing.
 template <class Integer>
 std::optional<Integer> parse_count(std::string_view text) {
@@ -61,9 +63,9 @@ FaultInjection FaultInjection::from_environment() {
   }
   if (const char* text = std::getenv("LOCKSTEP_TEST_COMM_DELAY_US")) {
     const auto delay = parse_count<int64_t>(text);
-    if (!delay) {
-      fail(ErrorKind::Usage, "LOCKSTEP_TEST_COMM_DELAY_US is {}; it must be a number of microseconds, 0 or more",
-           in_quotes(text));
+    if (!delay || *delay > kMostDelayUs) {
+      fail(ErrorKind::Usage, "LOCKSTEP_TEST_COMM_DELAY_US is {}; it must be a number of microseconds, from 0 to {}",
+           in_quotes(text), kMostDelayUs);
     }
     faults.comm_delay_us = *delay;
   }

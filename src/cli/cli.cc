@@ -11,11 +11,16 @@
 #include <array>
 #include <memory>
 #include <new>
+#include <sstream>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/quoted.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/process.h"
 
 namespace lockstep {
 namespace {
@@ -92,10 +97,13 @@ int run(int argc, const char* const* argv) {
     sub->final_callback([&chosen, body = command.declare(*sub)] { chosen = body; });
   }
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> arguments = read_arguments(app, argc, argv);
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    app.parse(std::move(arguments));
   } catch (const CLI::Success& asked) {  // --help, --version
-    app.exit(asked);
-    print_text("");
+    std::ostringstream text;
+    app.exit(asked, text, text);
+    print_text(text.str());
     return 0;
   } catch (const CLI::ParseError& error) {
     const auto named = app.get_subcommands();
@@ -113,6 +121,7 @@ int report(std::string_view message, int status) {
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) noexcept {
+  prepare_process();
   try {
     return run(argc, argv);
   } catch (const Error& error) {

@@ -3,7 +3,8 @@
 // One file a subcommand (generate.cc, inspect.cc, logits.cc, verify.cc, tokenize.cc, detokenize.cc): it declares its
 // flags and says what it does with them. What commands share: flags.cc the common flags, model_files.cc the checkpoint
 // and its tokenizer, prompt.cc where tokens come from, engine_setup.cc flags -> EngineOptions, output.cc what is
-// printed. Text and JSON go to standard output, everything else to standard error.
+// printed, arguments.cc and process.cc what comes from the caller. Text and JSON go to standard output, everything else
+// to standard error.
 #pragma once
 
 namespace lockstep {

@@ -11,10 +11,9 @@ namespace {
 
 int detokenize(const Flags& flags) {
   const Prompt prompt = read_prompt(flags);
-  const auto checkpoint = Checkpoint::open(flags.model);
-  const auto owned = read_tokenizer(*checkpoint);
-  const Tokenizer& tokenizer = need_tokenizer(owned.get(), flags.model);
-  const std::string text = tokenizer.decode(check_ids(prompt.ids, tokenizer.vocab_size()), true);
+  const auto checkpoint = open_checkpoint(flags.model);
+  const auto tokenizer = need_tokenizer(*checkpoint);
+  const std::string text = tokenizer->decode(check_ids(prompt.ids, tokenizer->vocab_size()), true);
   if (flags.json) {
     print_json({{"text", text}});
   } else {

@@ -12,6 +12,11 @@
 
 namespace lockstep {
 
+void check_environment() {
+  selected_isa();
+  FaultInjection::from_environment();
+}
+
 PlanOptions plan_options(const Flags& flags, const ModelSpec& spec) {
   PlanOptions options;
   const auto shares = static_cast<int64_t>(flags.tp_split.size());
@@ -37,12 +42,16 @@ int default_threads(int tp_size) {
   return std::max(1, read_topology().processors / tp_size);
 }
 
-int64_t context_for(const Flags& flags, const ModelSpec& spec, int64_t prompt_tokens, int64_t max_tokens) {
+int64_t most_positions(const Flags& flags, const ModelSpec& spec) {
   if (flags.context && *flags.context > spec.context) {
     fail(ErrorKind::DoesNotFit, "--ctx {} is longer than the {} positions that {} was made for", *flags.context,
          spec.context, spec.file);
   }
-  const int64_t most = flags.context.value_or(spec.context);
+  return flags.context.value_or(spec.context);
+}
+
+int64_t context_for(const Flags& flags, const ModelSpec& spec, int64_t prompt_tokens, int64_t max_tokens) {
+  const int64_t most = most_positions(flags, spec);
   if (prompt_tokens > most) {
     fail(ErrorKind::DoesNotFit, "the prompt has {} tokens, but {} holds {}", prompt_tokens,
          flags.context ? "--ctx" : spec.file, most);
@@ -58,6 +67,10 @@ EngineOptions engine_options(const Flags& flags, const ModelSpec& spec, int64_t 
   options.prefill_chunk = flags.prefill_chunk;
   options.kv_dtype = flags.kv();
   options.faults = FaultInjection::from_environment();
+  if (const auto& fault = options.faults.fault; fault && fault->rank >= options.plan.tp_size) {
+    fail(ErrorKind::Usage, "LOCKSTEP_TEST_FAULT names rank {}; this run has the ranks 0 to {}", fault->rank,
+         options.plan.tp_size - 1);
+  }
   return options;
 }
 
@@ -68,7 +81,12 @@ std::unique_ptr<Engine> load_engine(const Model& model, EngineOptions options, b
   try {
     auto engine = std::make_unique<Engine>(*model.checkpoint, model.spec, options);
     spdlog::info("{}: tp {}, {} threads a rank, {} kernels", model.spec.file, options.plan.tp_size, options.threads,
-                 engine->isa());
+                 selected_isa());
+    for (const RankReport& rank : engine->reports()) {
+      spdlog::debug("rank {}: weights {}, {} of them held by others too, {} read, KV cache {}", rank.rank,
+                    human_bytes(rank.weight_bytes), human_bytes(rank.replicated_bytes), human_bytes(rank.read_bytes),
+                    human_bytes(rank.kv_bytes));
+    }
     return engine;
   } catch (const std::bad_alloc&) {
     int64_t weights = 0, kv_per_token = 0;

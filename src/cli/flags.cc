@@ -5,8 +5,6 @@
 
 #include <limits>
 
-#include "cli/options.h"
-
 namespace lockstep {
 namespace {
 
@@ -23,8 +21,7 @@ constexpr auto kActivations =
     std::to_array<Choice<Activations>>({{"auto", Activations::Auto}, {"f32", Activations::Float32}});
 constexpr auto kKvDtypes =
     std::to_array<Choice<DType>>({{"f16", DType::F16}, {"bf16", DType::BF16}, {"f32", DType::F32}});
-constexpr auto kLogLevels = std::to_array<Choice<spdlog::level::level_enum>>({{"trace", spdlog::level::trace},
-                                                                              {"debug", spdlog::level::debug},
+constexpr auto kLogLevels = std::to_array<Choice<spdlog::level::level_enum>>({{"debug", spdlog::level::debug},
                                                                               {"info", spdlog::level::info},
                                                                               {"warn", spdlog::level::warn},
                                                                               {"error", spdlog::level::err},
@@ -37,18 +34,15 @@ void add_model_flags(CLI::App& app, Flags& flags) {
       ->type_name("PATH")
       ->required();
   app.add_flag("--json", flags.json, "print one JSON object on standard output and nothing else there");
-  app.add_flag("--quiet", flags.quiet, "no progress and no figures on standard error");
-  const std::span<const Choice<spdlog::level::level_enum>> levels(kLogLevels);
-  app.add_option_function<std::string>(
-         "--log-level",
-         [levels](const std::string& text) { spdlog::set_level(parse_choice("--log-level", text, levels)); },
-         "least level of the log on standard error")
-      ->type_name(join_names(levels, "|"))
-      ->default_str("warn");
+  app.add_flag("--quiet", flags.quiet, "nothing but errors on standard error: no progress, no figures, no log");
+  add_choice(app, "--log-level", flags.log_level, kLogLevels,
+             "least level of the log on standard error; info: what was loaded; debug: what was opened, and what each "
+             "rank loaded");
+  app.parse_complete_callback([&flags] { spdlog::set_level(flags.quiet ? spdlog::level::off : flags.log_level); });
 }
 
 void add_text_flags(CLI::App& app, Flags& flags) {
-  app.add_option("-p,--prompt", flags.prompt, "the text (one that begins with '-': --prompt=TEXT)")->type_name("TEXT");
+  app.add_option("-p,--prompt", flags.prompt, "the text; it may begin with '-'")->type_name("TEXT");
   app.add_option("-f,--file", flags.prompt_file, "a file that holds the text; '-' is standard input")
       ->type_name("FILE");
   app.add_flag("--parse-special", flags.parse_special,
@@ -85,7 +79,7 @@ void add_size_flags(CLI::App& app, Flags& flags) {
                     range))
       ->type_name("N|auto")
       ->default_str("auto");
-  add_list<double>(app, "--tp-split", flags.tp_split, {0, std::numeric_limits<double>::max()},
+  add_list<double>(app, "--tp-split", flags.tp_split, kShareRange,
                    "share of each rank, as in 3,1, rounded to whole units by largest remainder; default: equal shares");
 }
 

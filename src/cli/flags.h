@@ -9,17 +9,22 @@
 #include <string>
 #include <vector>
 
+#include "cli/options.h"
 #include "plan/plan.h"
 
 namespace lockstep {
 
 enum class Activations : uint8_t { Auto, Float32 };
 
+// Of each share in --tp-split and --tp-splits: far beyond what a division can tell apart, and sums stay exact.
+inline constexpr Range<double> kShareRange{0, 1e6};
+
 struct Flags {
   std::string model;
 
   bool json = false;
   bool quiet = false;
+  spdlog::level::level_enum log_level = spdlog::level::warn;
 
   std::optional<std::string> prompt;
   std::optional<std::string> prompt_file;
@@ -43,9 +48,9 @@ struct Flags {
   DType kv() const { return kv_dtype.value_or(activations == Activations::Float32 ? DType::F32 : DType::F16); }
 };
 
-void add_model_flags(CLI::App& app, Flags& flags);         // --model, --json, --quiet, --log-level
-void add_prompt_flags(CLI::App& app, Flags& flags);        // --prompt, --file, --tokens, --parse-special
-void add_text_flags(CLI::App& app, Flags& flags);          // --prompt, --file, --parse-special
+void add_model_flags(CLI::App& app, Flags& flags);   // --model, --json, --quiet, --log-level; sets the log's level
+void add_prompt_flags(CLI::App& app, Flags& flags);  // --prompt, --file, --tokens, --parse-special
+void add_text_flags(CLI::App& app, Flags& flags);    // --prompt, --file, --parse-special
 CLI::Option* add_token_flag(CLI::App& app, Flags& flags);  // --tokens
 void add_size_flags(CLI::App& app, Flags& flags);          // --tp-size, --tp-split
 void add_mode_flags(CLI::App& app, Flags& flags);          // --tp-embedding-mode, --tp-lm-head-mode, --tp-reduce

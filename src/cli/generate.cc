@@ -1,11 +1,15 @@
 // lockstep generate: a prompt goes in, text streams out; at the end, what it cost.
-#include <atomic>
+#include <spdlog/spdlog.h>
+
 #include <chrono>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
+#include "base/quoted.h"
 #include "cli/command.h"
 #include "cli/engine_setup.h"
 #include "cli/options.h"
@@ -32,21 +36,23 @@ struct GenerateFlags : Flags {
   SamplingOptions sampling;
 };
 
-// Tokens on their way from rank 0's thread to the printing one. A slow terminal or pipe must not hold up the ranks.
+// Tokens on their way from rank 0's thread to the printing one. A slow terminal or pipe must not hold up the ranks: the
+// lock is never held while anything is printed.
 class TokenTape {
  public:
-  explicit TokenTape(int64_t most) : tokens_(static_cast<size_t>(most)) {}
   void push(TokenId token) {
-    const size_t count = count_.load(std::memory_order_relaxed);
-    tokens_[count] = token;
-    count_.store(count + 1, std::memory_order_release);
+    const std::lock_guard lock(mutex_);
+    tokens_.push_back(token);
   }
-  // All so far; for the other thread.
-  std::span<const TokenId> tokens() const { return {tokens_.data(), count_.load(std::memory_order_acquire)}; }
+  // Those pushed since the last call.
+  std::vector<TokenId> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(tokens_, {});
+  }
 
  private:
+  std::mutex mutex_;
   std::vector<TokenId> tokens_;
-  std::atomic<size_t> count_{0};
 };
 
 // Turns tokens into text as they come, whole characters only. Without a tokenizer, ids stand for the text on the
@@ -145,11 +151,12 @@ Json to_json(const std::string& text, const Completion& completion, const Figure
 
 int generate(const GenerateFlags& flags) {
   check(flags.sampling);
+  check_environment();
   const Prompt prompt = read_prompt(flags);
   const Clock::time_point begin = Clock::now();
   const Model model = open_model(flags.model);
   Request request;
-  request.tokens = encode_prompt(prompt, model.tokenizer.get(), flags.model, model.spec.vocab);
+  request.tokens = encode_prompt(prompt, model, flags);
   const auto prompt_tokens = static_cast<int64_t>(request.tokens.size());
   const int64_t context = context_for(flags, model.spec, prompt_tokens, flags.max_tokens);
   request.max_tokens = flags.max_tokens;
@@ -158,7 +165,7 @@ int generate(const GenerateFlags& flags) {
     const auto stops = model.tokenizer->stop_tokens();
     request.stop_tokens.assign(stops.begin(), stops.end());
   }
-  TokenTape tape(std::min(flags.max_tokens, context + 1));
+  TokenTape tape;
   request.on_token = [&tape](TokenId token) {
     tape.push(token);
     return true;
@@ -172,18 +179,16 @@ int generate(const GenerateFlags& flags) {
   // After what the callbacks write to: destroyed first, also when something throws.
   const auto engine = load_engine(model, engine_options(flags, model.spec, context), !flags.quiet);
   const double load_s = seconds_since(begin);
+  if (model.tokenizer == nullptr) {
+    spdlog::warn("{}; the output is token ids instead of text, and none ends it before --max-tokens",
+                 one_line(model.no_tokenizer));
+  }
 
   TextWriter writer(model.tokenizer.get(), !flags.json);
-  size_t written = 0;
-  const auto write_new = [&] {
-    const auto tokens = tape.tokens();
-    writer.write(tokens.subspan(written));
-    written = tokens.size();
-  };
   auto done = engine->submit(std::move(request));
-  while (done.wait_for(kPrintInterval) != std::future_status::ready) write_new();
+  while (done.wait_for(kPrintInterval) != std::future_status::ready) writer.write(tape.take());
   const Completion completion = done.get();
-  write_new();
+  writer.write(tape.take());
   writer.finish();
 
   Figures figures = figures_of(completion, engine->reports());
@@ -205,14 +210,16 @@ CommandBody declare_generate(CLI::App& app) {
   add_model_flags(app, *flags);
   add_prompt_flags(app, *flags);
   add_number<int64_t>(app, "-n,--max-tokens", flags->max_tokens, {0, kMost}, "most tokens to generate");
-  add_number<double>(app, "--temp", sampling.temperature, {0, std::numeric_limits<double>::max()},
-                     "temperature; 0: always the likeliest token");
-  add_number<int64_t>(app, "--top-k", sampling.top_k, {0, kMost}, "draw from the N likeliest tokens; 0: from all");
-  add_number<double>(app, "--top-p", sampling.top_p, {0, 1}, "draw from the fewest tokens whose probabilities reach N");
+  add_number<double>(app, "--temp", sampling.temperature, {0, 1e6}, "temperature; 0: always the likeliest token");
+  add_number<int64_t>(app, "--top-k", sampling.top_k, {0, kMost},
+                      "with --temp above 0: draw from the N likeliest tokens; 0: from all");
+  add_number<double>(app, "--top-p", sampling.top_p, {0, 1},
+                     "with --temp above 0: draw from the fewest tokens whose probabilities reach N");
   add_number<double>(app, "--min-p", sampling.min_p, {0, 1},
-                     "drop tokens below N times the likeliest one's probability");
-  add_number<uint64_t>(app, "--seed", sampling.seed, {0, std::numeric_limits<uint64_t>::max()},
-                       "seed of the random numbers; one of them is a function of seed and position alone");
+                     "with --temp above 0: drop tokens below N times the likeliest one's probability");
+  add_number<uint64_t>(
+      app, "--seed", sampling.seed, {0, std::numeric_limits<uint64_t>::max()},
+      "with --temp above 0: seed of the random numbers; one of them is a function of seed and position alone");
   app.add_flag("--ignore-eos", flags->ignore_eos, "generate on past tokens that end a text");
   add_size_flags(app, *flags);
   add_mode_flags(app, *flags);

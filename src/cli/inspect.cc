@@ -1,5 +1,8 @@
 // lockstep inspect: what is in a checkpoint, or what each rank would hold of it. Reads headers only.
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <numeric>
 
@@ -32,6 +35,7 @@ TokenizerState tokenizer_state(const Checkpoint& checkpoint) {
     return {std::string(tokenizer->description()), ""};
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Unsupported) throw;
+    spdlog::warn("{}", one_line(error.what()));
     return {nullptr, error.what()};
   }
 }
@@ -198,10 +202,20 @@ std::string plan_tables(const ModelSpec& spec, const ShardPlan& plan, DType kv) 
          (plan.sites.empty() ? "" : "\n" + format_table(sites, 2));
 }
 
-int inspect(const Flags& flags) {
-  const auto checkpoint = Checkpoint::open(flags.model);
+// Flags that say how a model is divided and run, and nothing about the checkpoint.
+constexpr std::array kPlanFlags{"--tp-embedding-mode", "--tp-lm-head-mode", "--tp-reduce", "--activations",
+                                "--kv-dtype"};
+
+int inspect(const Flags& flags, const CLI::App& app) {
+  const bool plan_wanted = flags.tp_size_given || !flags.tp_split.empty();
+  for (const char* flag : kPlanFlags) {
+    if (!plan_wanted && app.count(flag) > 0) {
+      fail(ErrorKind::Usage, "{} is about the plan; give --tp-size or --tp-split too, or leave it out", flag);
+    }
+  }
+  const auto checkpoint = open_checkpoint(flags.model);
   const ModelSpec spec = read_model(*checkpoint);
-  if (!flags.tp_size_given && flags.tp_split.empty()) return inspect_checkpoint(flags, *checkpoint, spec);
+  if (!plan_wanted) return inspect_checkpoint(flags, *checkpoint, spec);
   const ShardPlan plan = make_plan(spec, plan_options(flags, spec));
   if (flags.json) {
     print_json(plan_json(spec, plan, flags.kv()));
@@ -223,8 +237,10 @@ CommandBody declare_inspect(CLI::App& app) {
       "Without --tp-size and --tp-split: the checkpoint. With either: the plan, that is, for every weight its "
       "strategy,\n"
       "what each rank holds of it (elements begin..end of its rows or columns) and where the ranks communicate.\n"
-      "replicated lists the elements that several ranks hold. Nothing is loaded.");
-  return [flags] { return inspect(*flags); };
+      "replicated lists the elements that several ranks hold; the flags of modes and numbers are about the plan "
+      "alone.\n"
+      "Nothing is loaded.");
+  return [flags, &app] { return inspect(*flags, app); };
 }
 
 }  // namespace lockstep

@@ -30,10 +30,11 @@ void check_output(const std::string& path, const Checkpoint& checkpoint) {
 }
 
 int logits(const Flags& flags, const std::optional<std::string>& out) {
+  check_environment();
   const Prompt prompt = read_prompt(flags);
   const Model model = open_model(flags.model);
   Request request;
-  request.tokens = encode_prompt(prompt, model.tokenizer.get(), flags.model, model.spec.vocab);
+  request.tokens = encode_prompt(prompt, model, flags);
   const auto tokens = static_cast<int64_t>(request.tokens.size());
   const EngineOptions options = engine_options(flags, model.spec, context_for(flags, model.spec, tokens, 0));
   std::optional<NpyWriter> file;

@@ -1,9 +1,22 @@
 // Opening a model, and the keys under which a GGUF file keeps its vocabulary.
 #include "cli/model_files.h"
 
+#include <spdlog/spdlog.h>
+
 #include <limits>
 
+#include "base/error.h"
+#include "cli/output.h"
+
 namespace lockstep {
+
+std::unique_ptr<Checkpoint> open_checkpoint(const std::string& path) {
+  if (path.empty()) fail(ErrorKind::Usage, "--model is ''; it must name a file");
+  auto checkpoint = Checkpoint::open(path);
+  spdlog::debug("{}: {}, {} tensors, {}", path, checkpoint->format(), checkpoint->tensors().size(),
+                human_bytes(checkpoint->file_bytes()));
+  return checkpoint;
+}
 
 std::unique_ptr<Tokenizer> read_tokenizer(const Checkpoint& checkpoint) {
   const Metadata& metadata = checkpoint.metadata();
@@ -23,14 +36,40 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Checkpoint& checkpoint) {
   vocabulary.padding = id("tokenizer.ggml.padding_token_id");
   vocabulary.end_of_turn = id("tokenizer.ggml.eot_token_id");
   vocabulary.add_bos = metadata.get_bool("tokenizer.ggml.add_bos_token");
-  return Tokenizer::from_gguf(vocabulary);
+  auto tokenizer = Tokenizer::from_gguf(vocabulary);
+  spdlog::debug("{}: {}, {} tokens", vocabulary.file, tokenizer->description(), tokenizer->vocab_size());
+  return tokenizer;
+}
+
+std::unique_ptr<Tokenizer> need_tokenizer(const Checkpoint& checkpoint) {
+  auto tokenizer = read_tokenizer(checkpoint);
+  if (tokenizer == nullptr) {
+    fail(ErrorKind::Unsupported, "{}: holds no tokenizer; name a model that has one", checkpoint.metadata().file());
+  }
+  return tokenizer;
+}
+
+const Tokenizer& Model::encoder() const {
+  if (tokenizer == nullptr) fail(ErrorKind::Unsupported, "{}; or give token ids with --tokens", no_tokenizer);
+  if (tokenizer->vocab_size() > spec.vocab) {
+    fail(ErrorKind::Malformed,
+         "{}: tokenizer.ggml.tokens has {} entries, but the model has {} token embeddings; give ids below {} with "
+         "--tokens",
+         spec.file, tokenizer->vocab_size(), spec.vocab, spec.vocab);
+  }
+  return *tokenizer;
 }
 
 Model open_model(const std::string& path) {
   Model model;
-  model.checkpoint = Checkpoint::open(path);
+  model.checkpoint = open_checkpoint(path);
   model.spec = read_model(*model.checkpoint);
-  model.tokenizer = read_tokenizer(*model.checkpoint);
+  try {
+    model.tokenizer = read_tokenizer(*model.checkpoint);
+    if (model.tokenizer == nullptr) model.no_tokenizer = fmt::format("{}: holds no tokenizer", model.spec.file);
+  } catch (const Error& error) {
+    model.no_tokenizer = error.what();
+  }
   return model;
 }
 

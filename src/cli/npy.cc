@@ -17,6 +17,11 @@ namespace {
   fail(ErrorKind::Io, "--out {} cannot be written: {}", in_quotes(path), std::generic_category().message(error));
 }
 
+[[noreturn]] void fail_unfinished(const std::string& path, int error) {
+  fail(ErrorKind::Io, "--out {} could not be written to its end: {}", in_quotes(path),
+       std::generic_category().message(error));
+}
+
 }  // namespace
 
 NpyWriter::NpyWriter(const std::string& path, int64_t rows, int64_t cols) : path_(path), target_(path) {
@@ -63,9 +68,9 @@ void NpyWriter::write(const void* bytes, size_t size) {
 
 void NpyWriter::close() {
   if (error_ == 0 && std::fflush(file_.get()) != 0) error_ = errno;
-  if (error_ != 0) fail_errno(path_, error_);
+  if (error_ != 0) fail_unfinished(path_, error_);
   if (temporary_.empty()) return copy_to_target();
-  if (std::fclose(file_.release()) != 0) fail_errno(path_, errno);
+  if (std::fclose(file_.release()) != 0) fail_unfinished(path_, errno);
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail_errno(path_, errno);
   temporary_.clear();
 }
@@ -76,9 +81,9 @@ void NpyWriter::copy_to_target() {
   std::rewind(file_.get());
   std::array<char, 1 << 16> piece;
   while (const size_t size = std::fread(piece.data(), 1, piece.size(), file_.get())) {
-    if (std::fwrite(piece.data(), 1, size, to.get()) != size) fail_errno(path_, errno);
+    if (std::fwrite(piece.data(), 1, size, to.get()) != size) fail_unfinished(path_, errno);
   }
-  if (std::ferror(file_.get()) != 0 || std::fflush(to.get()) != 0) fail_errno(path_, errno);
+  if (std::ferror(file_.get()) != 0 || std::fflush(to.get()) != 0) fail_unfinished(path_, errno);
 }
 
 }  // namespace lockstep

@@ -32,8 +32,11 @@ T parse_number(std::string_view flag, std::string_view text, Range<T> range) {
   const auto [end, error] = std::from_chars(text.data(), last, value);
   // Written so that NaN is outside every range.
   if (error != std::errc() || end != last || !(value >= range.min && value <= range.max)) {
-    fail(ErrorKind::Usage, "{} is {}; it must be {}, {}", flag, in_quotes(text),
-         std::integral<T> ? "an integer" : "a number", describe(range));
+    const std::string most = error == std::errc::result_out_of_range && std::integral<T> && !text.starts_with('-')
+                                 ? fmt::format(" and at most {}", range.max)
+                                 : "";
+    fail(ErrorKind::Usage, "{} is {}; it must be {}, {}{}", flag, in_quotes(text),
+         std::integral<T> ? "an integer" : "a number", describe(range), most);
   }
   return value;
 }
@@ -55,7 +58,8 @@ std::vector<T> parse_list(std::string_view flag, std::string_view text, Range<T>
     do {  // once also for an empty item, which is refused
       item = trim(item);
       const size_t end = blanks_divide ? std::min(item.find_first_of(kBlanks), item.size()) : item.size();
-      values.push_back(parse_number<T>(flag, item.substr(0, end), range));
+      const std::string place = fmt::format("{}: item {}", flag, values.size() + 1);
+      values.push_back(parse_number<T>(place, item.substr(0, end), range));
       item.remove_prefix(end);
     } while (!item.empty());
   }

@@ -41,7 +41,7 @@ extern template double parse_number(std::string_view, std::string_view, Range<do
 std::vector<std::string_view> split(std::string_view text, char divider);
 
 // Items between commas, blanks around them ignored; with `blanks_divide`, blanks alone divide items too. An empty item
-// is refused.
+// is refused. Messages count items from 1.
 template <class T>
 std::vector<T> parse_list(std::string_view flag, std::string_view text, Range<T> range, bool blanks_divide = false);
 extern template std::vector<int64_t> parse_list(std::string_view, std::string_view, Range<int64_t>, bool);

@@ -21,7 +21,7 @@ void print_json(const Json& json) {
 void print_text(std::string_view text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (!written) {
-    fail(ErrorKind::Io, "standard output cannot be written: {}", std::generic_category().message(errno));
+    fail(ErrorKind::Io, "standard output could not be written to its end: {}", std::generic_category().message(errno));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/quoted.h"
+#include "cli/engine_setup.h"
 
 namespace lockstep {
 namespace {
@@ -18,16 +19,15 @@ constexpr size_t kMostPromptBytes = size_t{256} << 20;  // far beyond every cont
 
 std::string read_text(const std::string& path) {
   const bool standard_input = path == "-";
-  const std::string name = standard_input ? "standard input" : path;
+  const std::string name = standard_input ? "standard input" : "--file " + in_quotes(path);
   if (!standard_input && std::filesystem::is_directory(path)) {
-    fail(ErrorKind::Io, "--file {} is a directory; it must be a file that holds the prompt", in_quotes(path));
+    fail(ErrorKind::Io, "{} is a directory; it must be a file that holds the prompt", name);
   }
   const std::unique_ptr<FILE, int (*)(FILE*)> opened(standard_input ? nullptr : std::fopen(path.c_str(), "rb"),
                                                      std::fclose);
   FILE* const file = standard_input ? stdin : opened.get();
   if (file == nullptr) {
-    fail(ErrorKind::NotFound, "--file {} cannot be opened: {}", in_quotes(path),
-         std::generic_category().message(errno));
+    fail(ErrorKind::NotFound, "{} cannot be opened: {}", name, std::generic_category().message(errno));
   }
   std::string text;
   std::array<char, 1 << 16> piece;
@@ -45,13 +45,16 @@ std::string read_text(const std::string& path) {
 }  // namespace
 
 bool has_prompt(const Flags& flags) {
-  return flags.prompt || flags.prompt_file || flags.tokens;
+  return flags.prompt || flags.prompt_file || flags.tokens || flags.parse_special;
 }
 
 Prompt read_prompt(const Flags& flags, std::string_view offered) {
   const int given = int{flags.prompt.has_value()} + int{flags.prompt_file.has_value()} + int{flags.tokens.has_value()};
   if (given != 1) {
     fail(ErrorKind::Usage, "{} of {} are given; give exactly one", given == 0 ? "none" : "several", offered);
+  }
+  if (flags.tokens && flags.parse_special) {
+    fail(ErrorKind::Usage, "--parse-special is about the text of --prompt or --file; with --tokens, leave it out");
   }
   Prompt prompt;
   prompt.parse_special = flags.parse_special;
@@ -61,28 +64,40 @@ Prompt read_prompt(const Flags& flags, std::string_view offered) {
   return prompt;
 }
 
-const Tokenizer& need_tokenizer(const Tokenizer* tokenizer, const std::string& file) {
-  if (tokenizer == nullptr) fail(ErrorKind::Unsupported, "{} holds no tokenizer; give token ids with --tokens", file);
-  return *tokenizer;
+std::vector<TokenId> encode_text(const Prompt& prompt, const Tokenizer& tokenizer, const std::string& file) {
+  const std::string& text = *prompt.text;
+  const auto special = prompt.parse_special ? SpecialTokens::Parse : SpecialTokens::AsText;
+  if (const auto lost = tokenizer.first_lost_byte(text, special)) {
+    fail(ErrorKind::Unsupported,
+         "the text has the byte {:#04x} at offset {}, for which the vocabulary of {} has no token; "
+         "leave it out",
+         lost->byte, lost->offset, file);
+  }
+  return tokenizer.encode(text, special);
 }
 
 std::vector<TokenId> check_ids(const std::vector<int64_t>& ids, int64_t vocab) {
   std::vector<TokenId> tokens;
   for (const int64_t id : ids) {
     if (id < 0 || id >= vocab) {
-      fail(ErrorKind::Usage, "--tokens has {}, which is outside the vocabulary; ids are 0 to {}", id, vocab - 1);
+      fail(ErrorKind::Usage, "--tokens: item {} is {}, which is outside the vocabulary; ids are 0 to {}",
+           tokens.size() + 1, id, vocab - 1);
     }
     tokens.push_back(static_cast<TokenId>(id));
   }
   return tokens;
 }
 
-std::vector<TokenId> encode_prompt(const Prompt& prompt, const Tokenizer* tokenizer, const std::string& file,
-                                   int64_t vocab) {
-  if (!prompt.text) return check_ids(prompt.ids, vocab);
-  const Tokenizer& encoder = need_tokenizer(tokenizer, file);
-  std::vector<TokenId> tokens =
-      encoder.encode(*prompt.text, prompt.parse_special ? SpecialTokens::Parse : SpecialTokens::AsText);
+std::vector<TokenId> encode_prompt(const Prompt& prompt, const Model& model, const Flags& flags) {
+  if (!prompt.text) return check_ids(prompt.ids, model.spec.vocab);
+  const Tokenizer& encoder = model.encoder();
+  const int64_t most = most_positions(flags, model.spec);
+  const auto least = static_cast<int64_t>(prompt.text->size() / encoder.most_bytes_per_token());
+  if (least > most) {
+    fail(ErrorKind::DoesNotFit, "the prompt has {} bytes, which are at least {} tokens, but {} holds {}",
+         prompt.text->size(), least, flags.context ? "--ctx" : model.spec.file, most);
+  }
+  std::vector<TokenId> tokens = encode_text(prompt, encoder, model.spec.file);
   if (encoder.add_bos() && encoder.bos()) tokens.insert(tokens.begin(), *encoder.bos());
   if (tokens.empty()) fail(ErrorKind::Usage, "the prompt is empty; this model needs at least one token");
   return tokens;

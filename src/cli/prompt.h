@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/flags.h"
+#include "cli/model_files.h"
 #include "text/text.h"
 
 namespace lockstep {
@@ -20,19 +21,21 @@ struct Prompt {
 };
 
 // Reads the file if one is named. `offered`: the flags that the command has, for the message. Throws Error(Usage)
-// unless exactly one of them is given, Error(NotFound | Io) for a file that cannot be read.
+// unless exactly one of them is given, or for --parse-special without a text, Error(NotFound | Io) for a file that
+// cannot be read.
 Prompt read_prompt(const Flags& flags, std::string_view offered = "--prompt, --file and --tokens");
-bool has_prompt(const Flags& flags);
+bool has_prompt(const Flags& flags);  // any of the flags
 
-// Throws Error(Unsupported) when a text meets a model without a tokenizer.
-const Tokenizer& need_tokenizer(const Tokenizer* tokenizer, const std::string& file);
+// The prompt's text as tokens. Throws Error(Unsupported) for a byte that the vocabulary has no token for, which would
+// be lost without a word. `file`: of the tokenizer, for messages.
+std::vector<TokenId> encode_text(const Prompt& prompt, const Tokenizer& tokenizer, const std::string& file);
 
 // Ids below `vocab`. Throws Error(Usage) for the first that is not.
 std::vector<TokenId> check_ids(const std::vector<int64_t>& ids, int64_t vocab);
 
 // The prompt as the model reads it: a text gets the beginning-of-sequence token where the model asks for one. At least
-// one token, or Error(Usage).
-std::vector<TokenId> encode_prompt(const Prompt& prompt, const Tokenizer* tokenizer, const std::string& file,
-                                   int64_t vocab);
+// one token, or Error(Usage). A text that cannot fit into --ctx or the model's context, whatever its tokens, is refused
+// with Error(DoesNotFit) before the work of finding them.
+std::vector<TokenId> encode_prompt(const Prompt& prompt, const Model& model, const Flags& flags);
 
 }  // namespace lockstep

@@ -12,19 +12,17 @@ namespace {
 
 int tokenize(const Flags& flags) {
   const Prompt prompt = read_prompt(flags, "--prompt and --file");
-  const auto checkpoint = Checkpoint::open(flags.model);
-  const auto owned = read_tokenizer(*checkpoint);
-  const Tokenizer& tokenizer = need_tokenizer(owned.get(), flags.model);
-  const auto special = prompt.parse_special ? SpecialTokens::Parse : SpecialTokens::AsText;
-  const std::vector<TokenId> tokens = tokenizer.encode(*prompt.text, special);
+  const auto checkpoint = open_checkpoint(flags.model);
+  const auto tokenizer = need_tokenizer(*checkpoint);
+  const std::vector<TokenId> tokens = encode_text(prompt, *tokenizer, flags.model);
   if (flags.json) {
     Json pieces = Json::array();
-    for (const TokenId token : tokens) pieces.push_back(tokenizer.piece(token));
+    for (const TokenId token : tokens) pieces.push_back(tokenizer->piece(token));
     print_json({{"tokens", tokens}, {"pieces", std::move(pieces)}});
     return 0;
   }
   std::vector<std::vector<std::string>> rows;
-  for (const TokenId token : tokens) rows.push_back({std::to_string(token), one_line(tokenizer.piece(token))});
+  for (const TokenId token : tokens) rows.push_back({std::to_string(token), one_line(tokenizer->piece(token))});
   print_text(format_table(rows, 2));
   return 0;
 }

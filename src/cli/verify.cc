@@ -31,13 +31,14 @@ struct VerifyFlags : Flags {
   uint64_t seed = 0;
 };
 
-// The ids do not depend on the standard library: the generator's output is fixed, and no distribution is used.
-std::vector<TokenId> random_prompt(const ModelSpec& spec, uint64_t seed) {
-  const int64_t size = std::max<int64_t>(1, std::min(kRandomPrompt, spec.context - kVerifyDecodes));
+// At least one id. They do not depend on the standard library: the generator's output is fixed, and no distribution is
+// used.
+std::vector<TokenId> random_prompt(const ModelSpec& spec, int64_t size, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<TokenId> tokens;
-  for (int64_t i = 0; i < size; ++i)
+  do {
     tokens.push_back(static_cast<TokenId>(random() % static_cast<uint64_t>(spec.vocab)));
+  } while (static_cast<int64_t>(tokens.size()) < size);
   return tokens;
 }
 
@@ -89,14 +90,22 @@ Json to_json(const std::optional<FirstDifference>& difference) {
 }
 
 int verify(const VerifyFlags& flags) {
+  check_environment();
   std::optional<Prompt> prompt;
   if (has_prompt(flags)) prompt = read_prompt(flags);
   const Model model = open_model(flags.model);
   const std::vector<RunShape> runs = list_runs(flags, model.spec);
   RunSetup setup{model, flags, {}, 0};
-  setup.prompt = prompt ? encode_prompt(*prompt, model.tokenizer.get(), flags.model, model.spec.vocab)
-                        : random_prompt(model.spec, flags.seed);
-  setup.context = context_for(flags, model.spec, static_cast<int64_t>(setup.prompt.size()), kVerifyDecodes);
+  const int64_t most = most_positions(flags, model.spec);
+  setup.prompt = prompt ? encode_prompt(*prompt, model, flags)
+                        : random_prompt(model.spec, std::min(kRandomPrompt, most - kVerifyDecodes), flags.seed);
+  const auto prompt_tokens = static_cast<int64_t>(setup.prompt.size());
+  if (prompt_tokens + kVerifyDecodes > most) {
+    fail(ErrorKind::DoesNotFit,
+         "the prompt ({}) and the tokens decoded after it ({}) need {} positions, but {} holds {}", prompt_tokens,
+         kVerifyDecodes, prompt_tokens + kVerifyDecodes, flags.context ? "--ctx" : model.spec.file, most);
+  }
+  setup.context = context_for(flags, model.spec, prompt_tokens, kVerifyDecodes);
 
   const auto note = [&](const std::string& line) {
     if (!flags.quiet) print_note(line + "\n");
@@ -136,7 +145,8 @@ int verify(const VerifyFlags& flags) {
 std::vector<std::vector<double>> parse_splits(std::string_view text) {
   std::vector<std::vector<double>> splits;
   for (const std::string_view shares : split(text, ';')) {
-    splits.push_back(parse_list<double>("--tp-splits", shares, {0, std::numeric_limits<double>::max()}));
+    const std::string place = fmt::format("--tp-splits, division {}", splits.size() + 1);
+    splits.push_back(parse_list<double>(place, shares, kShareRange));
   }
   return splits;
 }
@@ -153,8 +163,9 @@ CommandBody declare_verify(CLI::App& app) {
       ->each([flags = flags.get()](const std::string&) { flags->tp_sizes_given = true; });
   app.add_option_function<std::string>(
          "--tp-splits", [flags = flags.get()](const std::string& text) { flags->tp_splits = parse_splits(text); },
-         "further divisions, by shares: '2,1;3,1' is one over two ranks with shares 2 and 1, and one with 3 and 1; "
-         "default: none")
+         with_range("further divisions, by shares: '2,1;3,1' is one over two ranks with shares 2 and 1, and one with 3 "
+                    "and 1; default: none",
+                    kShareRange))
       ->type_name("N,N;...");
   add_list<int64_t>(app, "--chunks", flags->chunks, {0, kMost},
                     "prompt tokens of a step; 0: the whole prompt; default: 0");
@@ -167,12 +178,11 @@ CommandBody declare_verify(CLI::App& app) {
   add_context_flag(app, *flags);
   add_number_flags(app, *flags);
   app.footer(fmt::format(
-      "Runs every combination of the lists: the prompt (default: {} random tokens), then {} tokens decoded greedily.\n"
-      "sha256 covers the float32 bytes of the logits of every position, in order. Exit status 1 when any run differs "
-      "from\n"
-      "the first; first_difference then names the layer (-1: outside the layers), the tensor and the rank where the "
-      "first\n"
-      "different run begins to differ.",
+      "Runs every combination of the lists: the prompt (default: {} random tokens, fewer where --ctx holds fewer), "
+      "then\n"
+      "{} tokens decoded greedily. sha256 covers the float32 bytes of the logits of every position, in order. Exit\n"
+      "status 1 when any run differs from the first; first_difference then names the layer (-1: outside the layers),\n"
+      "the tensor and the rank where the first different run begins to differ.",
       kRandomPrompt, kVerifyDecodes));
   return [flags] { return verify(*flags); };
 }

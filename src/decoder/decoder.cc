@@ -440,6 +440,10 @@ struct Decoder::Impl {
   std::vector<AlignedBuffer<float>> product_scratch, score_scratch;  // [threads]
 };
 
+std::string_view selected_isa() {
+  return select_kernels().isa;
+}
+
 Decoder::Decoder(const ModelSpec& spec, const ShardPlan& plan, const Checkpoint& checkpoint, Group& group, Team& team,
                  const DecoderOptions& options, std::atomic<int64_t>* loaded_bytes)
     : impl_(std::make_unique<Impl>(spec, plan, checkpoint, group, team, options, loaded_bytes)) {}
@@ -454,9 +458,6 @@ void Decoder::forward(const Batch& batch, int64_t step, const LogitSink& sink) {
   impl_->forward(batch, step, sink);
 }
 
-std::string_view Decoder::isa() const {
-  return impl_->kernels.isa;
-}
 int64_t Decoder::weight_bytes() const {
   return impl_->weights.bytes();
 }

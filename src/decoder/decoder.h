@@ -29,6 +29,9 @@ class Recorder {
                       std::span<const float> values) = 0;
 };
 
+// The instruction set of this process's kernels. Throws Error(Usage) when LOCKSTEP_FORCE_ISA names one that cannot run.
+std::string_view selected_isa();
+
 struct DecoderOptions {
   int64_t max_rows = 512;     // rows of a batch
   int64_t max_sequences = 1;  // sequence slots
@@ -70,7 +73,6 @@ class Decoder {
   // Error(RankFailed) when the group ends.
   void forward(const Batch& batch, int64_t step, const LogitSink& sink);
 
-  std::string_view isa() const;            // of the kernels
   int64_t weight_bytes() const;            // held
   int64_t read_bytes() const;              // read from the checkpoint
   int64_t kv_bytes() const;                // allocated

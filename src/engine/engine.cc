@@ -85,7 +85,6 @@ class Engine::Impl {
   }
 
   const ShardPlan& plan() const { return plan_; }
-  std::string_view isa() const { return executor_->isa(); }
   std::vector<RankReport> reports() const { return executor_->reports(); }
 
  private:
@@ -299,9 +298,6 @@ std::vector<std::future<Completion>> Engine::submit(std::vector<Request> request
 
 const ShardPlan& Engine::plan() const {
   return impl_->plan();
-}
-std::string_view Engine::isa() const {
-  return impl_->isa();
 }
 std::vector<RankReport> Engine::reports() const {
   return impl_->reports();

@@ -107,7 +107,6 @@ class Engine {
   std::vector<std::future<Completion>> submit(std::vector<Request> requests);
 
   const ShardPlan& plan() const;
-  std::string_view isa() const;
   std::vector<RankReport> reports() const;
 
  private:

@@ -99,10 +99,7 @@ void Executor::rank_main(int rank) {
     Rank self{rank, group, decoder, channel};
     first_report(self);
     group.barrier();
-    if (rank == 0) {
-      first_ = &self;
-      isa_ = decoder.isa();
-    }
+    if (rank == 0) first_ = &self;
     {
       const std::lock_guard lock(mutex_);
       ++ranks_loaded_;

@@ -48,7 +48,6 @@ class Executor {
 
   // Waits for the step under way, if any.
   std::vector<RankReport> reports() const;
-  std::string_view isa() const { return isa_; }
 
  private:
   struct Rank;
@@ -74,7 +73,6 @@ class Executor {
   int64_t next_step_ = 0;              // rank 0's thread
   std::atomic<int64_t> step_now_{-1};  // written by rank 0; -1 while loading
   std::atomic<int64_t> loaded_bytes_{0};
-  std::string_view isa_;  // written by rank 0 before the constructor returns
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;  // with every change of what mutex_ protects

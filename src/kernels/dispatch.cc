@@ -22,7 +22,7 @@ std::vector<const Kernels*> supported_kernels() {
 const Kernels& select_kernels() {
   const auto tables = supported_kernels();
   const char* forced = std::getenv("LOCKSTEP_FORCE_ISA");
-  if (forced == nullptr) return *tables.front();
+  if (forced == nullptr || *forced == '\0') return *tables.front();
   std::vector<std::string_view> names;
   for (const Kernels* table : tables) {
     if (table->isa == forced) return *table;

@@ -108,8 +108,8 @@ struct Kernels {
 // Every table this processor and operating system can run, best first; the last is "reference".
 std::vector<const Kernels*> supported_kernels();
 
-// The best table, or the one LOCKSTEP_FORCE_ISA names. Throws Error(Usage) that lists the known names for an unknown or
-// unsupported one.
+// The best table, or the one LOCKSTEP_FORCE_ISA names (empty is unset). Throws Error(Usage) that lists the known names
+// for an unknown or unsupported one.
 const Kernels& select_kernels();
 
 }  // namespace lockstep

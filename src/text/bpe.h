@@ -39,6 +39,8 @@ class BpeTokenizer final : public Tokenizer {
   explicit BpeTokenizer(Parts parts);
 
   std::vector<TokenId> encode(std::string_view text, SpecialTokens special) const override;
+  std::optional<LostByte> first_lost_byte(std::string_view text, SpecialTokens special) const override;
+  size_t most_bytes_per_token() const override;
   std::string decode(std::span<const TokenId> tokens, bool show_special) const override;
   std::string piece(TokenId token) const override { return at(token).bytes; }
   int64_t vocab_size() const override { return static_cast<int64_t>(tokens_.size()); }
@@ -51,8 +53,12 @@ class BpeTokenizer final : public Tokenizer {
  private:
   struct Encoding;  // what one call of encode() works on
   const Token& at(TokenId token) const;
-  void encode_bytes(std::string_view bytes, Encoding& encoding) const;      // no special tokens in it
-  void encode_characters(std::string_view text, Encoding& encoding) const;  // valid UTF-8
+  bool has_token(char byte) const { return merges_.byte_token(static_cast<uint8_t>(byte)) >= 0; }
+  Encoding encode_all(std::string_view text, SpecialTokens special) const;
+  void encode_bytes(std::string_view bytes, size_t offset, Encoding& encoding) const;      // no special tokens in it
+  void encode_characters(std::string_view text, size_t offset, Encoding& encoding) const;  // valid UTF-8
+  // `offset`: of the bytes in the whole text.
+  void note_lost(std::string_view bytes, size_t offset, Encoding& encoding) const;
 
   const PreTokenizerRule* rule_;
   std::string description_;
@@ -64,6 +70,8 @@ class BpeTokenizer final : public Tokenizer {
   std::optional<TokenId> bos_;
   bool add_bos_;
   std::vector<TokenId> stop_tokens_;
+  bool every_byte_has_token_;
+  size_t longest_token_;  // bytes
 };
 
 }  // namespace lockstep

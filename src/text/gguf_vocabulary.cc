@@ -22,6 +22,14 @@ namespace {
 constexpr std::array<std::string_view, 5> kStopTexts{"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>",
                                                      "<|endoftext|>"};
 
+// Bytes of a token's text. Encoding keeps to linear time and memory whatever these are; they bound what one entry of a
+// crafted file can cost. The longest known tokens are a few hundred bytes, special ones below a hundred.
+constexpr size_t kMaxToken = size_t{64} << 10;
+constexpr size_t kMaxSpecialToken = 1024;
+// Of all special tokens together: the automaton that finds them takes about a hundred bytes for each of theirs. Audio
+// vocabularies, the largest users, have some tens of thousands of 20 bytes.
+constexpr size_t kMaxSpecialTokens = size_t{4} << 20;
+
 // One file's vocabulary under examination.
 class VocabularyReader {
  public:
@@ -32,6 +40,7 @@ class VocabularyReader {
     parts.rule = check_pre();
     index_tokens();
     check_types();
+    check_special_tokens();
     parts.tokens = read_tokens();
     parts.byte_tokens = find_byte_tokens();
     parts.merges = read_merges();
@@ -79,6 +88,9 @@ class VocabularyReader {
     ids_.reserve(v_.tokens.size());
     for (size_t i = 0; i < v_.tokens.size(); ++i) {
       if (v_.tokens[i].empty()) bad("tokenizer.ggml.tokens[{}] is empty", i);
+      if (v_.tokens[i].size() > kMaxToken) {
+        bad("tokenizer.ggml.tokens[{}] has {} bytes; a token has at most {}", i, v_.tokens[i].size(), kMaxToken);
+      }
       const auto [first, added] = ids_.emplace(v_.tokens[i], static_cast<TokenId>(i));
       if (!added) {
         bad("tokenizer.ggml.tokens[{}] is {}, as tokenizer.ggml.tokens[{}] is: every token may be there once", i,
@@ -95,6 +107,24 @@ class VocabularyReader {
     for (size_t i = 0; i < v_.types.size(); ++i) {
       if (v_.types[i] < Normal || v_.types[i] > Byte) {
         bad("tokenizer.ggml.token_type[{}] is {}; the types are 1 to 6", i, v_.types[i]);
+      }
+    }
+  }
+
+  void check_special_tokens() const {
+    size_t total = 0;
+    for (size_t i = 0; i < v_.tokens.size(); ++i) {
+      if (kind(i) == BpeTokenizer::Kind::Normal) continue;
+      const size_t size = v_.tokens[i].size();
+      if (size > kMaxSpecialToken) {
+        bad("tokenizer.ggml.tokens[{}] is of type {} and has {} bytes; a control or user-defined token has at most {}",
+            i, v_.types[i], size, kMaxSpecialToken);
+      }
+      total += size;
+      if (total > kMaxSpecialTokens) {
+        bad("the control and user-defined ones of tokenizer.ggml.tokens, up to [{}], have {} bytes; all of them "
+            "together have at most {}",
+            i, total, kMaxSpecialTokens);
       }
     }
   }

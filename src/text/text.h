@@ -39,6 +39,12 @@ enum class SpecialTokens {
   Parse,   // control tokens in the input become their ids: leftmost first, the longest where several begin
 };
 
+// A byte of a text. Where the vocabulary asks for NFC, offsets after a character that it changes count its normal form.
+struct LostByte {
+  size_t offset = 0;
+  uint8_t byte = 0;
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -51,6 +57,11 @@ class Tokenizer {
   // which the vocabulary has no token leaves nothing (SmolLM2 lacks 21 of them), and "qwen2" normalises to NFC first.
   // Throws Error(DoesNotFit) above 1 GiB.
   virtual std::vector<TokenId> encode(std::string_view text, SpecialTokens special) const = 0;
+  // The first byte that encode() leaves out for want of a token; nothing when it leaves out none.
+  virtual std::optional<LostByte> first_lost_byte(std::string_view text, SpecialTokens special) const = 0;
+  // Most bytes of text that one token can stand for. A text that loses no byte has at least its size divided by this
+  // many tokens, which is known without encoding it.
+  virtual size_t most_bytes_per_token() const = 0;
   // The bytes of the tokens, one after another (not necessarily UTF-8 at the ends). Special tokens give their text when
   // `show_special`, else nothing. Throws Error(Usage) for an id outside the vocabulary.
   virtual std::string decode(std::span<const TokenId> tokens, bool show_special) const = 0;

@@ -71,9 +71,10 @@ TEST_F(FaultInjectionTest, RefusesWhatItDoesNotUnderstand) {
         "-1:2:throw", "1:-2:throw", "1:x:throw", "1.5:2:throw", "99999999999:2:throw", "1:2:THROW"}) {
     EXPECT_EQ(refused(text, "0"), FaultInjection::enabled()) << text;
   }
-  for (const char* text : {"", "-1", "5us", " 5", "1e3", "99999999999999999999"}) {
+  for (const char* text : {"", "-1", "5us", " 5", "1e3", "60000001", "99999999999999999999"}) {
     EXPECT_EQ(refused("0:0:throw", text), FaultInjection::enabled()) << text;
   }
+  EXPECT_FALSE(refused("0:0:throw", "60000000"));
 }
 
 }  // namespace

@@ -56,8 +56,12 @@ class _Reader:
             self.at += SCALAR_BYTES[kind]
 
 
-def with_byte_vocabulary(model):
-    """The bytes of a GGUF file (default alignment, no tokenizer, vocabulary 257) with the tokenizer's keys added."""
+def with_byte_vocabulary(model, pre="gpt-2", special=("<|end|>",), without=b"", bos=None):
+    """The bytes of a GGUF file (default alignment, no tokenizer) with the tokenizer's keys added.
+
+    special: texts of the control tokens, ids from 256 on; the first ends a generation. without: bytes that get no token
+    (their ids stand for something else). bos: an id, in the vocabulary or not.
+    """
     reader = _Reader(model)
     reader.at = 8
     tensors, keys = reader.unpack("Q"), reader.unpack("Q")
@@ -69,14 +73,19 @@ def with_byte_vocabulary(model):
         reader.skip_string()
         sides = reader.unpack("I")
         reader.at += 8 * sides + 4 + 8  # the sides, the type, the offset
+    letters = [text * 3 if byte in without else text for byte, text in enumerate(byte_alphabet())]
+    types = [1] * 256 + [3] * len(special)
     added = [
         _key("tokenizer.ggml.model", STRING, _string("gpt2")),
-        _key("tokenizer.ggml.pre", STRING, _string("gpt-2")),
-        _key("tokenizer.ggml.tokens", ARRAY, _strings([*byte_alphabet(), "<|end|>"])),
-        _key("tokenizer.ggml.token_type", ARRAY, struct.pack("<IQ257i", 5, 257, *[1] * 256, 3)),
+        _key("tokenizer.ggml.pre", STRING, _string(pre)),
+        _key("tokenizer.ggml.tokens", ARRAY, _strings([*letters, *special])),
+        _key("tokenizer.ggml.token_type", ARRAY, struct.pack(f"<IQ{len(types)}i", 5, len(types), *types)),
         _key("tokenizer.ggml.merges", ARRAY, _strings([])),
-        _key("tokenizer.ggml.eos_token_id", UINT32, struct.pack("<I", END_TOKEN)),
     ]
+    ids = {"eos": END_TOKEN if special else None, "bos": bos}
+    for name, value in ids.items():
+        if value is not None:
+            added.append(_key(f"tokenizer.ggml.{name}_token_id", UINT32, struct.pack("<I", value)))
     aligned = lambda size: -(-size // ALIGNMENT) * ALIGNMENT  # noqa: E731
     head = model[:8] + struct.pack("<QQ", tensors, keys + len(added)) + model[24:keys_end] + b"".join(added)
     head += model[keys_end : reader.at]

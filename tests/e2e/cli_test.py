@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
-"""The program from outside: exit statuses, one-line errors, JSON, files.
-
-    cli_test.py LOCKSTEP FIXTURES VERSION     LOCKSTEP is a test build (it reads LOCKSTEP_TEST_FAULT)
+"""What each command does: its results, its JSON, its files.
 
 Standard library only. What the numbers should be is the business of tests/parity; here it is that the commands agree with
 the contract and with each other.
@@ -11,220 +9,20 @@ import hashlib
 import json
 import math
 import os
-import re
 import signal
 import struct
 import subprocess
-import sys
-import tempfile
 import time
-import unittest
-from pathlib import Path
 
-from byte_vocabulary import END_TOKEN, with_byte_vocabulary
+from byte_vocabulary import END_TOKEN
+from program import BINARY, ProgramTest, lockstep, main
 
-BINARY, FIXTURES, VERSION = "", Path(), ""
 GENERATE_KEYS = ["text", "tokens", "prompt_tokens", "finish_reason", "load_s", "ttft_s", "prefill_tok_s", "decode_tok_s",
                  "weight_gb_s", "logits_sha256", "ranks"]  # fmt: skip
 RANK_KEYS = ["rank", "weight_bytes", "replicated_bytes", "read_bytes", "kv_bytes", "compute_s", "comm_s", "wait_s"]
-COMMANDS = ["generate", "inspect", "verify", "logits", "tokenize", "detokenize"]
-TEXT = {"-p", "--prompt", "-f", "--file", "--parse-special"}
-MODES = {"--tp-embedding-mode", "--tp-lm-head-mode", "--tp-reduce", "--activations", "--kv-dtype"}
-SIZES = {"--tp-size", "--tp-split"}
-STEPS = {"--threads", "--ctx", "--prefill-chunk"}
-CONTRACT = {  # what scripts rely on; more is welcome
-    "generate": TEXT | MODES | SIZES | STEPS | {"--tokens", "-n", "--max-tokens", "--temp", "--top-k", "--top-p", "--min-p",
-                                                "--seed", "--ignore-eos"},
-    "inspect": MODES | SIZES,
-    "verify": TEXT | MODES | {"--tokens", "--tp-sizes", "--tp-splits", "--chunks", "--batches", "--threads", "--ctx",
-                              "--seed"},
-    "logits": TEXT | MODES | SIZES | STEPS | {"--tokens", "--out"},
-    "tokenize": TEXT,
-    "detokenize": {"--tokens"},
-}  # fmt: skip
 
 
-def lockstep(*arguments, stdin=b"", **environment):
-    """Runs the program. stdout stays bytes; stderr is text."""
-    command = [BINARY, *map(str, arguments)]
-    env = {key: value for key, value in os.environ.items() if not key.startswith("LOCKSTEP_TEST_")} | environment
-    done = subprocess.run(command, input=stdin, capture_output=True, env=env)
-    done.stderr = done.stderr.decode()
-    return done
-
-
-class CliTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = Path(folder.name)
-        cls.ids_only = FIXTURES / "tiny" / "gqa.gguf"  # context 256, vocabulary 257, 2 layers, 14 heads, tied head
-        cls.model = cls.folder / "bytes.gguf"
-        cls.model.write_bytes(with_byte_vocabulary(cls.ids_only.read_bytes()))
-
-    def succeed(self, *arguments, **kwargs):
-        done = lockstep(*arguments, **kwargs)
-        self.assertEqual(done.returncode, 0, f"{arguments}: {done.stderr}")
-        return done
-
-    def json_of(self, *arguments, **kwargs):
-        done = self.succeed(*arguments, "--json", "--quiet", **kwargs)
-        self.assertEqual(done.stderr, "")
-        return json.loads(done.stdout)
-
-    def refuse(self, status, words, *arguments, **kwargs):
-        """The status, and one line on standard error that begins as promised and has each of the words."""
-        done = lockstep(*arguments, **kwargs)
-        self.assertEqual(done.returncode, status, f"{arguments}: {done.stderr}")
-        self.assertEqual(done.stdout, b"", arguments)
-        self.assertTrue(done.stderr.startswith("lockstep: ") and done.stderr.endswith("\n"), done.stderr)
-        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        for word in words:
-            self.assertIn(str(word), done.stderr, arguments)
-
-    # ---- help, usage, files ----
-
-    def test_help_and_version(self):
-        self.assertEqual(self.succeed("--version").stdout.decode(), f"lockstep {VERSION}\n")
-        listed = self.succeed("--help").stdout.decode()
-        for command in COMMANDS:
-            self.assertIn(command, listed)
-
-    def flags_of(self, command):
-        """The flags that --help lists: {"-m,--model": ("PATH", "the model: ...")}."""
-        flags, names = {}, None
-        for line in self.succeed(command, "--help").stdout.decode().splitlines():
-            if found := re.match(r"  (-\S+)(?: (\S+))?(?:  +(.*))?$", line):
-                names = found[1]
-                flags[names] = (found[2] or "", found[3] or "")
-            elif names and line.startswith(" " * 10):
-                flags[names] = (flags[names][0], flags[names][1] + " " + line.strip())
-            else:
-                names = None
-        return flags
-
-    def test_help_lists_the_contract(self):
-        for command in COMMANDS:
-            listed = {name for names in self.flags_of(command) for name in names.split(",")}
-            self.assertLessEqual({"-m", "--model", "--json", "--quiet", "--log-level"} | CONTRACT[command], listed, command)
-
-    def test_help_says_which_numbers_are_allowed(self):
-        for command in COMMANDS:
-            for names, (value, text) in self.flags_of(command).items():
-                self.assertTrue(text, f"{command} {names}")
-                if value.startswith("N"):
-                    self.assertRegex(text, r"default: \S|\b\S+ or more\b|\bfrom \S+ to \S", f"{command} {names}")
-
-    def test_every_flag_of_the_help_is_accepted(self):
-        """Under each of its names, with its default or each of the values that the help offers."""
-        words = {"PATH": [self.model], "TEXT": ["x"], "FILE": [self.folder / "prompt"], "N,N,...": ["1,1"],
-                 "N,N;...": ["1,1"], "FILE.npy": [self.folder / "accepted.npy"]}  # fmt: skip
-        (self.folder / "prompt").write_text("x")
-        for command in COMMANDS:
-            for names, (value, text) in self.flags_of(command).items():
-                default = re.search(r"default: ([-\d.]+)$", text)
-                if value == "N":
-                    values = [default[1] if default else "200" if names == "--ctx" else "1"]
-                else:
-                    values = words.get(value) or [word for word in value.split("|") if word != "N"]
-                base = [] if "--model" in names else ["-m", self.model]
-                if command not in ("inspect", "verify") and names.split(",")[-1] not in ("--prompt", "--file", "--tokens"):
-                    base += ["--tokens", "1"] if command != "tokenize" else ["-p", "x"]
-                base += ["--tp-sizes", "1"] if command == "verify" and "--tp-sizes" not in names else []
-                for name in names.split(","):
-                    for word in values:
-                        self.succeed(command, *base, name, *([word] if word else []))
-
-    def test_usage_errors(self):
-        generate = ["generate", "-m", self.ids_only, "--tokens", "1"]
-        for words, arguments in [
-            (["command"], []),
-            (["frobnicate", "--help"], ["frobnicate"]),
-            (["--frobnicate"], [*generate, "--frobnicate"]),
-            (["--model"], ["generate", "--tokens", "1"]),
-            (["--prompt", "--file", "--tokens"], ["generate", "-m", self.ids_only]),
-            (["--prompt", "--file", "--tokens"], [*generate, "-p", "x"]),
-            (["--max-tokens", "3x", "integer"], [*generate, "-n", "3x"]),
-            (["--max-tokens", "''"], [*generate, "-n", ""]),
-            (["--max-tokens", "-1", "0 or more"], [*generate, "-n", "-1"]),
-            (["--max-tokens", "1e3"], [*generate, "-n", "1e3"]),
-            (["--max-tokens", "99999999999999999999"], [*generate, "-n", "99999999999999999999"]),
-            (["--temp", "nan"], [*generate, "--temp", "nan"]),
-            (["--temp", "inf"], [*generate, "--temp", "inf"]),
-            (["--top-p", "1.5", "from 0 to 1"], [*generate, "--top-p", "1.5"]),
-            (["--tp-size", "0"], [*generate, "--tp-size", "0"]),
-            (["--tp-size", "two"], [*generate, "--tp-size", "two"]),
-            (["--tp-size is 3", "2 shares"], [*generate, "--tp-size", "3", "--tp-split", "1,2"]),
-            (["--tp-split", "nan"], [*generate, "--tp-split", "1,nan"]),
-            (["--tp-split", "-1"], [*generate, "--tp-split", "1,-1"]),
-            (["--tp-split"], [*generate, "--tp-split", "0,0"]),
-            (["--tp-reduce", "star", "tree, ring"], [*generate, "--tp-reduce", "star"]),
-            (["--tp-lm-head-mode", "vocab_parallel, replicated"], [*generate, "--tp-lm-head-mode", "x"]),
-            (["--activations", "int8", "auto, f32"], [*generate, "--activations", "int8"]),
-            (["--kv-dtype", "int8", "f16, bf16, f32"], [*generate, "--kv-dtype", "int8"]),
-            (["--threads", "0"], [*generate, "--threads", "0"]),
-            (["--ctx", "0"], [*generate, "--ctx", "0"]),
-            (["--log-level", "loud", "warn"], [*generate, "--log-level", "loud"]),
-            (["--tokens", "257", "0 to 256"], ["generate", "-m", self.ids_only, "--tokens", "1,257"]),
-            (["--tokens", "-1"], ["generate", "-m", self.ids_only, "--tokens=-1"]),
-            (["--tokens", "''"], ["logits", "-m", self.ids_only, "--tokens", "1,,2"]),
-            (["--tokens", "''"], ["logits", "-m", self.ids_only, "--tokens", ""]),
-            (["--tokens", "257", "0 to 256"], ["detokenize", "-m", self.model, "--tokens", "257"]),
-            (["--tokens", "required"], ["detokenize", "-m", self.model]),
-            (["none of --prompt and --file are"], ["tokenize", "-m", self.model]),
-            (["empty"], ["generate", "-m", self.model, "-p", ""]),
-            (["--tp-splits"], ["verify", "-m", self.ids_only, "--tp-splits", "2,1;"]),
-            (["--batches", "0"], ["verify", "-m", self.ids_only, "--batches", "0"]),
-        ]:  # fmt: skip
-            self.refuse(2, words, *arguments)
-
-    def test_files_that_cannot_be_read(self):
-        for command in COMMANDS:
-            source = [] if command in ("inspect", "verify") else ["--tokens", "1"]
-            source = ["-p", "x"] if command == "tokenize" else source
-            missing = self.folder / "missing.gguf"
-            self.refuse(1, [missing], command, "-m", missing, *source)
-            self.refuse(1, [self.folder], command, "-m", self.folder, *source)
-        cut = self.folder / "cut.gguf"
-        cut.write_bytes(self.ids_only.read_bytes()[:5000])
-        self.refuse(1, [cut], "generate", "-m", cut, "--tokens", "1")
-        self.refuse(1, ["missing.txt"], "generate", "-m", self.model, "-f", self.folder / "missing.txt")
-        self.refuse(1, [self.folder, "directory"], "generate", "-m", self.model, "-f", self.folder)
-        self.refuse(1, ["logits.npy"], "logits", "-m", self.model, "-p", "x", "--out", self.folder / "no" / "logits.npy")
-        self.refuse(1, ["tokenizer", "--tokens"], "generate", "-m", self.ids_only, "-p", "x")
-
-    def test_errors_stay_on_one_line(self):
-        name = self.folder / "two\nlines.gguf"
-        self.refuse(1, ["lines.gguf"], "generate", "-m", name, "--tokens", "1")
-
-    def test_errors_stay_short(self):
-        key, value = b"general.architecture", b"\n\xff" * 1_500_000
-        header = b"GGUF" + struct.pack("<IQQ", 3, 0, 1)
-        file = self.folder / "long.gguf"
-        file.write_bytes(header + struct.pack("<Q", len(key)) + key + struct.pack("<IQ", 8, len(value)) + value)
-        done = lockstep("inspect", "-m", file)
-        self.assertEqual(done.returncode, 1)
-        self.assertEqual(done.stderr.count("\n"), 1)
-        self.assertLess(len(done.stderr), 1000)
-        self.assertIn("(3000000 bytes)", done.stderr)
-
-    def test_what_does_not_fit(self):
-        self.refuse(1, ["--tp-size 15", "14"], "generate", "-m", self.ids_only, "--tokens", "1", "--tp-size", "15")
-        self.refuse(1, ["--tp-size 15", "14"], "verify", "-m", self.ids_only, "--tp-sizes", "1,15")
-        long = ",".join(["1"] * 257)
-        self.refuse(1, ["257", "256"], "generate", "-m", self.ids_only, "--tokens", long)
-        self.refuse(1, ["3 tokens", "--ctx", "2"], "generate", "-m", self.ids_only, "--tokens", "1,2,3", "--ctx", "2")
-        self.refuse(1, ["--ctx 257", "256"], "generate", "-m", self.ids_only, "--tokens", "1", "--ctx", "257")
-
-    def test_standard_output_that_is_full(self):
-        for command in (["generate", "--tokens", "1"], ["generate", "--tokens", "1", "--json"], ["inspect"]):
-            with open("/dev/full", "wb") as full:
-                done = subprocess.run([BINARY, command[0], "-m", self.ids_only, "--quiet", *command[1:]], stdout=full,
-                                      stderr=subprocess.PIPE, text=True)  # fmt: skip
-            self.assertEqual(done.returncode, 1)
-            self.assertRegex(done.stderr, r"^lockstep: standard output .*\n$")
-
+class CommandTest(ProgramTest):
     # ---- generate ----
 
     def test_generate(self):
@@ -498,7 +296,4 @@ class CliTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 4:
-        sys.exit(__doc__)
-    BINARY, FIXTURES, VERSION = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+    main()

@@ -44,8 +44,10 @@ TEST(Dispatch, TablesFollowTheProcessor) {
 }
 
 TEST(Dispatch, TheBestRunsUnlessForced) {
-  const ForcedIsa unset(nullptr);
-  EXPECT_EQ(&select_kernels(), supported_kernels().front());
+  for (const char* unset : {static_cast<const char*>(nullptr), ""}) {
+    const ForcedIsa forced(unset);
+    EXPECT_EQ(&select_kernels(), supported_kernels().front());
+  }
 }
 
 TEST(Dispatch, TheForcedOneRuns) {
@@ -56,7 +58,7 @@ TEST(Dispatch, TheForcedOneRuns) {
 }
 
 TEST(Dispatch, OthersAreRefusedWithTheListOfWhatRuns) {
-  for (const char* name : {"sse9", "amx", "AVX2", ""}) {
+  for (const char* name : {"sse9", "amx", "AVX2", " "}) {
     const ForcedIsa forced(name);
     try {
       select_kernels();

@@ -62,8 +62,21 @@ const std::vector<Refusal> kRefusals{
     {"EmptyToken", [](auto& v) { v.tokens[3] = ""; }, ErrorKind::Malformed, "tokenizer.ggml.tokens[3] is empty"},
     {"DuplicateToken", [](auto& v) { v.tokens[4] = "b"; }, ErrorKind::Malformed,
      "tokenizer.ggml.tokens[4] is 'b', as tokenizer.ggml.tokens[1] is"},
-    {"LongDuplicate", [](auto& v) { v.tokens[0] = v.tokens[1] = std::string(1 << 20, '\xFF'); }, ErrorKind::Malformed,
-     "\\xff...' (1048576 bytes)"},
+    {"LongDuplicate", [](auto& v) { v.tokens[0] = v.tokens[1] = std::string(1 << 16, '\xFF'); }, ErrorKind::Malformed,
+     "\\xff...' (65536 bytes)"},
+    {"LongToken", [](auto& v) { v.tokens[2] = std::string((1 << 16) + 1, 'c'); }, ErrorKind::Malformed,
+     "tokenizer.ggml.tokens[2] has 65537 bytes; a token has at most 65536"},
+    {"LongControlToken", [](auto& v) { v.tokens[7] = std::string(1025, 's'); }, ErrorKind::Malformed,
+     "tokenizer.ggml.tokens[7] is of type 3 and has 1025 bytes; a control or user-defined token has at most 1024"},
+    {"LongUnknownToken", [](auto& v) { v.tokens[7] = std::string(1025, 's'), v.types[7] = 2; }, ErrorKind::Malformed,
+     "tokenizer.ggml.tokens[7] is of type 2 and has 1025 bytes"},
+    {"LongUserDefinedToken", [](auto& v) { v.tokens[7] = std::string(1025, 's'), v.types[7] = 4; },
+     ErrorKind::Malformed, "tokenizer.ggml.tokens[7] is of type 4 and has 1025 bytes"},
+    {"ManyLongSpecialTokens",
+     [](auto& v) {
+       for (int i = 0; i < 4096; ++i) v.tokens.push_back(fmt::format("{:01024}", i)), v.types.push_back(4);
+     },
+     ErrorKind::Malformed, "bytes; all of them together have at most 4194304"},
     {"FewTypes", [](auto& v) { v.types.pop_back(); }, ErrorKind::Malformed,
      "tokenizer.ggml.token_type has 7 entries for the 8 of tokenizer.ggml.tokens"},
     {"ManyTypes", [](auto& v) { v.types.push_back(1); }, ErrorKind::Malformed, "token_type has 9 entries"},
@@ -156,9 +169,55 @@ TEST(Vocabulary, TypesMayBeAbsent) {
   EXPECT_THAT(tokenizer->stop_tokens(), ElementsAre(6));
 }
 
-TEST(Vocabulary, HugeTokensAreFine) {
+// Names the byte that would be lost, where it would be; special tokens and tokens taken whole need no bytes.
+TEST(Vocabulary, TellsTheFirstByteWithoutAToken) {
   VocabularyJson json = small();
-  const std::string huge(1 << 20, 'a');
+  json.tokens[6] = "zz";
+  json.types[6] = 1;
+  const auto lost = [&](std::string_view text, SpecialTokens special = SpecialTokens::AsText) -> std::pair<int, int> {
+    const auto byte = Tokenizer::from_gguf(json.view())->first_lost_byte(text, special);
+    return byte ? std::pair(static_cast<int>(byte->offset), int{byte->byte}) : std::pair(-1, -1);
+  };
+  const std::pair nothing(-1, -1);
+  EXPECT_EQ(lost(""), nothing);
+  EXPECT_EQ(lost("abcab"), nothing);
+  EXPECT_EQ(lost("abzcx"), std::pair(2, 0x7A));
+  EXPECT_EQ(lost("ab\xFF\x80z"), std::pair(2, 0xFF));
+  EXPECT_EQ(lost("a\xC3\xA9"), std::pair(1, 0xC3));
+  EXPECT_EQ(lost("a<s>b", SpecialTokens::Parse), nothing);
+  EXPECT_EQ(lost("a<s>bz", SpecialTokens::Parse), std::pair(5, 0x7A));
+  EXPECT_EQ(lost("a<s>b"), std::pair(1, 0x3C));
+  EXPECT_EQ(lost("zz"), std::pair(0, 0x7A));
+  json.pre = "llama-bpe";  // pieces that are tokens are taken whole
+  EXPECT_EQ(lost("zz"), nothing);
+  EXPECT_EQ(lost("zza"), std::pair(0, 0x7A));
+  json.pre = "qwen2";  // text is normalised first: e and an accent become one letter
+  EXPECT_EQ(lost("ae\xCC\x81"), std::pair(1, 0xC3));
+  json.tokens[1] = "\u00C3", json.tokens[2] = "\u00A9";  // its two bytes
+  json.merges.clear();
+  json.tokens[3] = "q", json.tokens[4] = "w";
+  EXPECT_EQ(lost("ae\xCC\x81"), nothing);
+  EXPECT_EQ(lost("ae"), std::pair(1, 0x65));
+}
+
+TEST(Vocabulary, ATokenStandsForItsBytesAtMost) {
+  VocabularyJson json = small();
+  EXPECT_EQ(Tokenizer::from_gguf(json.view())->most_bytes_per_token(), std::string("<|endoftext|>").size());
+  // NFC makes 2 bytes of these 7: U+1FBE, U+0308, U+0301. Here each of the two is a token.
+  json.pre = "qwen2";
+  json.tokens = {"a", "\u00CE", "\u0132", "\u00CE\u0132"}, json.types = {1, 1, 1, 1};  // CE, 90, and both
+  json.merges = {"\u00CE \u0132"}, json.bos = json.eos = 0;
+  const auto tokenizer = Tokenizer::from_gguf(json.view());
+  const std::string text = "\u1FBE\u0308\u0301";
+  EXPECT_THAT(tokenizer->encode(text, SpecialTokens::AsText), ElementsAre(3));
+  EXPECT_FALSE(tokenizer->first_lost_byte(text, SpecialTokens::AsText).has_value());
+  EXPECT_GE(tokenizer->most_bytes_per_token(), text.size());
+}
+
+TEST(Vocabulary, TheLargestTokensAreFine) {
+  VocabularyJson json = small();
+  const std::string huge((1 << 16) - 1, 'a');
+  json.tokens[7] = std::string(1024, 's');
   json.tokens.insert(json.tokens.end(), {huge, huge + "b"});
   json.types.insert(json.types.end(), 2, 1);
   json.merges.push_back(huge + " b");
