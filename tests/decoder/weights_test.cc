@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
 #include "support/tiny_models.h"
 
@@ -115,6 +116,19 @@ TEST_P(Slices, TakeThePlannedBytes) {
     EXPECT_LE(read, file + replicated) << "N = " << size;
     EXPECT_EQ(replicated == 0, size == 1);
   }
+}
+
+// The two tests above see every format divided over 1 to 8 ranks, row-parallel matrices included.
+TEST(SlicesCoverage, EveryFormatIsDividedByEight) {
+  std::set<DType> divided;
+  for (const std::string& name : tiny_model_names()) {
+    const TinyModel model(name);
+    if (largest_tp_size(model.spec) < 8) continue;
+    for (const WeightSpec& weight : model.spec.weights) {
+      if (weight.in.axis == Axis::Heads || weight.in.axis == Axis::Ffn) divided.insert(weight.dtype);
+    }
+  }
+  EXPECT_EQ(divided.size(), dtype_table().size());
 }
 
 INSTANTIATE_TEST_SUITE_P(TinyModels, Slices, testing::ValuesIn(tiny_model_names()), [](const auto& name) {

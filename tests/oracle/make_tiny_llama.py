@@ -60,7 +60,7 @@ def llama3_divisors(width, base, factor, low, high, original_context):
     return tuple(divisors)
 
 
-SMALL = {"hidden": 64, "heads": 4, "kv_heads": 2, "ffn": 96, "vocab": 61}
+SMALL = {"hidden": 64, "heads": 4, "kv_heads": 2, "ffn": 288, "vocab": 61}
 BLOCKS = {"hidden": 160, "heads": 5, "kv_heads": 5, "ffn": 416, "vocab": 251}
 MQA = {"hidden": 64, "heads": 8, "kv_heads": 1, "ffn": 176, "vocab": 127}
 MODELS = {
