@@ -6,7 +6,6 @@
 #include <memory>
 #include <numeric>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/quoted.h"
 #include "cli/command.h"
@@ -97,41 +96,6 @@ int inspect_checkpoint(const Flags& flags, const Checkpoint& checkpoint, const M
 
 // ---- the plan ----
 
-bool by_columns(const TensorPlan& tensor) {
-  return tensor.strategy == Strategy::RowParallel;
-}
-
-// Elements [begin, end) of the divided side that the same ranks hold.
-struct SharedRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-  std::vector<int> ranks;
-};
-
-// The ranges that more than one rank holds, in order. A stored block is held whole.
-std::vector<SharedRange> shared_ranges(const WeightSpec& weight, const TensorPlan& tensor) {
-  const int64_t block = by_columns(tensor) ? info(weight.dtype).block_elements : 1;
-  const int64_t size = by_columns(tensor) ? weight.in.size() : weight.out.size();
-  std::vector<Slice> held;
-  std::vector<int64_t> edges;
-  for (const Slice& slice : tensor.slices) {
-    const int64_t end = std::min(size, round_up(slice.end, block));
-    held.push_back(slice.begin == slice.end ? Slice{} : Slice{slice.begin / block * block, end, slice.bytes});
-    edges.insert(edges.end(), {held.back().begin, held.back().end});
-  }
-  std::sort(edges.begin(), edges.end());
-  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-  std::vector<SharedRange> shared;
-  for (size_t i = 0; i + 1 < edges.size(); ++i) {
-    SharedRange range{edges[i], edges[i + 1], {}};
-    for (size_t r = 0; r < held.size(); ++r) {
-      if (held[r].begin <= range.begin && range.end <= held[r].end) range.ranks.push_back(static_cast<int>(r));
-    }
-    if (range.ranks.size() > 1) shared.push_back(std::move(range));
-  }
-  return shared;
-}
-
 Json tensor_json(const WeightSpec& weight, const TensorPlan& tensor) {
   Json slices = Json::array();
   for (size_t r = 0; r < tensor.slices.size(); ++r) {
@@ -143,11 +107,11 @@ Json tensor_json(const WeightSpec& weight, const TensorPlan& tensor) {
                       {"shared_bytes", tensor.shared_bytes[r]}});
   }
   Json replicated = Json::array();
-  for (const SharedRange& range : shared_ranges(weight, tensor)) {
+  for (const SharedRange& range : tensor.shared) {
     replicated.push_back({{"begin", range.begin}, {"end", range.end}, {"ranks", range.ranks}});
   }
   return {{"name", weight.name},          {"strategy", name_of(tensor.strategy)},
-          {"comm", name_of(tensor.comm)}, {"axis", by_columns(tensor) ? "cols" : "rows"},
+          {"comm", name_of(tensor.comm)}, {"axis", tensor.by_columns() ? "cols" : "rows"},
           {"slices", std::move(slices)},  {"replicated", std::move(replicated)}};
 }
 
@@ -189,7 +153,7 @@ std::string plan_tables(const ModelSpec& spec, const ShardPlan& plan, DType kv) 
     const WeightSpec& weight = spec.weights[static_cast<size_t>(tensor.weight)];
     tensors.push_back(
         {weight.name, std::string(name_of(tensor.strategy)), std::string(name_of(tensor.comm)),
-         by_columns(tensor) ? "cols" : "rows",
+         tensor.by_columns() ? "cols" : "rows",
          std::to_string(std::accumulate(tensor.shared_bytes.begin(), tensor.shared_bytes.end(), int64_t{0}))});
     for (const Slice& slice : tensor.slices) tensors.back().push_back(fmt::format("{}..{}", slice.begin, slice.end));
   }

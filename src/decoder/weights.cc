@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-#include "base/checked.h"
 
 namespace lockstep {
 namespace {
@@ -25,19 +24,17 @@ Source source_of(const WeightSpec& spec, const TensorPlan& plan, const TensorInf
   const int64_t stride = row_bytes(spec.dtype, cols);
   matrix.dtype = spec.dtype;
   if (slice.begin == slice.end) return {};
-  if (plan.strategy != Strategy::RowParallel) {
+  if (!plan.by_columns()) {
     matrix.rows = slice.end - slice.begin;
     matrix.cols = cols;
     matrix.row_bytes = stride;
     return {tensor.bytes.data() + slice.begin * stride, matrix.rows, stride, stride};
   }
-  const int64_t block = info(spec.dtype).block_elements;
-  const int64_t first = slice.begin / block * block;
   matrix.rows = spec.out.size();
   matrix.cols = slice.end - slice.begin;
-  matrix.lead = slice.begin - first;
-  matrix.row_bytes = row_bytes(spec.dtype, round_up(slice.end, block) - first);
-  return {tensor.bytes.data() + row_bytes(spec.dtype, first), matrix.rows, matrix.row_bytes, stride};
+  matrix.lead = slice.begin - slice.stored_begin;
+  matrix.row_bytes = row_bytes(spec.dtype, slice.stored_end - slice.stored_begin);
+  return {tensor.bytes.data() + row_bytes(spec.dtype, slice.stored_begin), matrix.rows, matrix.row_bytes, stride};
 }
 
 }  // namespace

@@ -39,15 +39,6 @@ Division divide(int64_t size, int64_t leaf, const std::vector<double>& shares, i
   return division;
 }
 
-// The stored bytes that hold elements [begin, end) of a side: whole blocks.
-int64_t stored(DType dtype, int64_t begin, int64_t end, int64_t size) {
-  if (begin == end) return 0;
-  const int64_t block = info(dtype).block_elements;
-  const int64_t first = begin / block * block;
-  const int64_t last = std::min(round_up(end, block), round_up(size, block));
-  return row_bytes(dtype, last - first);
-}
-
 // The range a rank holds, before bytes are counted.
 struct Range {
   int64_t begin = 0;
@@ -139,37 +130,42 @@ class Planner {
     }
     if (tensor.strategy == Strategy::Replicated) each_rank([&](int) { return Range{0, weight.out.size()}; });
     if (ranks() == 1) tensor.comm = CommPattern::None;
-    count_bytes(weight, ranges, tensor);
+    fill_slices(weight, ranges, tensor);
     plan_.tensors.push_back(std::move(tensor));
   }
 
-  static void count_bytes(const WeightSpec& weight, const std::vector<Range>& ranges, TensorPlan& tensor) {
-    const bool by_columns = tensor.strategy == Strategy::RowParallel;
-    const int64_t rows = weight.out.size();
-    const int64_t cols = weight.in.size();
-    const int64_t block = by_columns ? info(weight.dtype).block_elements : 1;
+  static void fill_slices(const WeightSpec& weight, const std::vector<Range>& ranges, TensorPlan& tensor) {
+    const int64_t block = tensor.by_columns() ? info(weight.dtype).block_elements : 1;
     const auto bytes_of = [&](int64_t begin, int64_t end) {
-      if (weight.in.axis == Axis::One)
-        return (end - begin) * static_cast<int64_t>(sizeof(float));  // vectors are held so
-      return by_columns ? rows * stored(weight.dtype, begin, end, cols)
-                        : (end - begin) * stored(weight.dtype, 0, cols, cols);
+      const int64_t width = end - begin;
+      if (weight.in.axis == Axis::One) return width * static_cast<int64_t>(sizeof(float));  // vectors are held so
+      return tensor.by_columns() ? weight.out.size() * row_bytes(weight.dtype, width)
+                                 : width * row_bytes(weight.dtype, weight.in.size());
     };
-    for (size_t r = 0; r < ranges.size(); ++r) {
-      const auto [begin, end] = ranges[r];
-      tensor.slices.push_back({begin, end, bytes_of(begin, end)});
-      // What another rank's blocks cover as well. Ranges are sorted, so others overlap at the two ends (or entirely).
-      int64_t low = begin, high = end;  // the part nobody else holds
-      for (size_t other = 0; other < ranges.size(); ++other) {
-        if (other == r || ranges[other].begin == ranges[other].end || begin == end) continue;
-        const int64_t other_begin = ranges[other].begin / block * block;
-        const int64_t other_end = round_up(ranges[other].end, block);
-        if (other < r) low = std::max(low, std::min(other_end, high));
-        if (other > r) high = std::min(high, std::max(other_begin, low));
+    std::vector<int64_t> edges;
+    for (const auto& [begin, end] : ranges) {
+      Slice slice{begin, end, begin, end, 0};
+      if (begin < end) {
+        slice.stored_begin = begin / block * block;
+        slice.stored_end = round_up(end, block);
+        slice.bytes = bytes_of(slice.stored_begin, slice.stored_end);
       }
-      const int64_t own_begin = round_up(low, block);
-      const int64_t own_end = high == end ? high : high / block * block;
-      const int64_t own = own_begin < own_end ? bytes_of(own_begin, own_end) : 0;
-      tensor.shared_bytes.push_back(begin == end ? 0 : tensor.slices.back().bytes - own);
+      edges.insert(edges.end(), {slice.stored_begin, slice.stored_end});
+      tensor.slices.push_back(slice);
+    }
+    std::sort(edges.begin(), edges.end());
+    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+    tensor.shared_bytes.resize(ranges.size());
+    for (size_t i = 0; i + 1 < edges.size(); ++i) {
+      SharedRange range{edges[i], edges[i + 1], {}};
+      for (size_t r = 0; r < ranges.size(); ++r) {
+        const Slice& slice = tensor.slices[r];
+        if (slice.stored_begin <= range.begin && range.end <= slice.stored_end)
+          range.ranks.push_back(static_cast<int>(r));
+      }
+      if (range.ranks.size() < 2) continue;
+      for (const int r : range.ranks) tensor.shared_bytes[static_cast<size_t>(r)] += bytes_of(range.begin, range.end);
+      tensor.shared.push_back(std::move(range));
     }
   }
 

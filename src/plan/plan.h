@@ -65,11 +65,21 @@ struct LayerPlan {
   TreeLayout ffn_layout;
 };
 
-// Elements [begin, end) along the divided side. `bytes` counts the stored blocks that hold them.
+// Elements [begin, end) along the divided side, and the whole blocks around them, [stored_begin, stored_end), which the
+// rank keeps in `bytes` bytes.
 struct Slice {
   int64_t begin = 0;
   int64_t end = 0;
+  int64_t stored_begin = 0;
+  int64_t stored_end = 0;
   int64_t bytes = 0;
+};
+
+// Stored elements along the divided side that several ranks keep.
+struct SharedRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  std::vector<int> ranks;
 };
 
 struct TensorPlan {
@@ -77,7 +87,11 @@ struct TensorPlan {
   Strategy strategy = Strategy::Replicated;
   CommPattern comm = CommPattern::None;  // what follows the operation of this weight
   std::vector<Slice> slices;             // [ranks]
-  std::vector<int64_t> shared_bytes;     // [ranks]: bytes of the slice that another rank holds as well
+  std::vector<SharedRange> shared;       // ascending
+  std::vector<int64_t> shared_bytes;     // [ranks]: bytes of the slice that another rank keeps as well
+
+  // Which side is divided: of a row-parallel matrix its columns (the input), of all others the rows.
+  bool by_columns() const { return strategy == Strategy::RowParallel; }
 };
 
 // The names of sites; the decoder names its collectives by them.
