@@ -32,7 +32,7 @@ namespace {
 
 using lockstep::Group;
 using lockstep::JoinProgram;
-using lockstep::LeafRun;
+using lockstep::Range;
 using lockstep::TreeLayout;
 
 constexpr int64_t kInputs = 1024;
@@ -71,7 +71,7 @@ Layer random_layer() {
 }
 
 // The run of [0, units) that belongs to `rank`: as even as it gets, for any number of ranks.
-LeafRun run_of(int64_t units, int rank, int ranks) {
+Range run_of(int64_t units, int rank, int ranks) {
   return {units * rank / ranks, units * (rank + 1) / ranks};
 }
 
@@ -135,7 +135,7 @@ double error_of(const Layer& layer, const Matrix& output) {
 
 Matrix column_parallel(const Layer& layer, Group& group, std::string& report) {
   // Step 1: this rank's slice of the weight is a run of its rows, that is, of outputs.
-  const LeafRun outputs = run_of(kOutputs, group.rank(), group.size());
+  const Range outputs = run_of(kOutputs, group.rank(), group.size());
   const Matrix slice = rows_of(layer.weight, outputs.begin, outputs.size());
 
   // Step 2: the whole input times the slice gives this rank's columns of the output.
@@ -156,7 +156,7 @@ Matrix column_parallel(const Layer& layer, Group& group, std::string& report) {
   Matrix output(kBatch, kOutputs);
   const float* block = gathered.data();
   for (int r = 0; r < group.size(); ++r) {
-    const LeafRun columns = run_of(kOutputs, r, group.size());
+    const Range columns = run_of(kOutputs, r, group.size());
     for (int64_t b = 0; b < kBatch; ++b, block += columns.size()) {
       std::copy_n(block, columns.size(), output.row(b) + columns.begin);
     }
@@ -166,9 +166,9 @@ Matrix column_parallel(const Layer& layer, Group& group, std::string& report) {
 
 Matrix row_parallel(const Layer& layer, Group& group, std::string& report) {
   // Step 1: the input dimension is divided at leaves, so that every leaf is summed by one rank.
-  std::vector<LeafRun> runs;
+  std::vector<Range> runs;
   for (int r = 0; r < group.size(); ++r) runs.push_back(run_of(kLeaves, r, group.size()));
-  const LeafRun mine = runs[static_cast<size_t>(group.rank())];
+  const Range mine = runs[static_cast<size_t>(group.rank())];
 
   // Step 2: the slices of the weight and of the input hold the same columns.
   const Matrix weight = columns_of(layer.weight, mine.begin * kLeafWidth, mine.size() * kLeafWidth);

@@ -56,7 +56,7 @@ struct Observed {
 
 // `vocab_ranges`: the parts in which the logits of a row are hashed.
 Observed observe(const RunSetup& setup, const RunShape& shape, const WeightOrder& order,
-                 const std::vector<LeafRun>& vocab_ranges) {
+                 const std::vector<Range>& vocab_ranges) {
   std::vector<std::unique_ptr<HashRecorder>> recorders;
   RunObserver observer;
   observer.every_leaf = true;
@@ -67,7 +67,7 @@ Observed observe(const RunSetup& setup, const RunShape& shape, const WeightOrder
   Observed seen;
   observer.on_logits = [&](int64_t, std::span<const float> row) {
     auto& hashes = seen.logits.emplace_back();
-    for (const LeafRun& range : vocab_ranges) {
+    for (const Range& range : vocab_ranges) {
       hashes.push_back(hash_of(row.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size()))));
     }
   };
@@ -103,7 +103,7 @@ std::optional<FirstDifference> find_first_difference(const RunSetup& setup, cons
   // Who computes which logits in the differing run: each its rows of the vocabulary, or rank 0 all.
   const ShardPlan plan = make_plan(spec, plan_of(differing, setup.flags));
   const bool divided = plan.options.lm_head == VocabMode::VocabParallel;
-  const std::vector<LeafRun> vocab_ranges = divided ? plan.vocab.runs : std::vector<LeafRun>{{0, spec.vocab}};
+  const std::vector<Range> vocab_ranges = divided ? plan.vocab.runs : std::vector<Range>{{0, spec.vocab}};
 
   const Observed first = observe(setup, base, order, vocab_ranges);
   const Observed second = observe(setup, differing, order, vocab_ranges);

@@ -50,7 +50,7 @@ void add_text_flags(CLI::App& app, Flags& flags) {
 }
 
 CLI::Option* add_token_flag(CLI::App& app, Flags& flags) {
-  const Range<int64_t> range{0, kMostTokenId};
+  const Bounds<int64_t> range{0, kMostTokenId};
   const auto read = [&flags, range](const std::string& text) {
     flags.tokens = parse_list<int64_t>("--tokens", text, range, true);
   };
@@ -66,7 +66,7 @@ void add_prompt_flags(CLI::App& app, Flags& flags) {
 }
 
 void add_size_flags(CLI::App& app, Flags& flags) {
-  const Range<int64_t> range{1, kMostRanks};
+  const Bounds<int64_t> range{1, kMostRanks};
   const auto read = [&flags, range](const std::string& text) {
     flags.tp_size_given = true;
     flags.tp_size.reset();

@@ -17,7 +17,7 @@ namespace lockstep {
 enum class Activations : uint8_t { Auto, Float32 };
 
 // Of each share in --tp-split and --tp-splits: far beyond what a division can tell apart, and sums stay exact.
-inline constexpr Range<double> kShareRange{0, 1e6};
+inline constexpr Bounds<double> kShareRange{0, 1e6};
 
 struct Flags {
   std::string model;

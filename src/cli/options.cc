@@ -20,13 +20,13 @@ std::string_view trim(std::string_view text) {
 }  // namespace
 
 template <class T>
-std::string describe(Range<T> range) {
+std::string describe(Bounds<T> range) {
   if (range.max == std::numeric_limits<T>::max()) return fmt::format("{} or more", range.min);
   return fmt::format("from {} to {}", range.min, range.max);
 }
 
 template <class T>
-T parse_number(std::string_view flag, std::string_view text, Range<T> range) {
+T parse_number(std::string_view flag, std::string_view text, Bounds<T> range) {
   T value{};
   const char* const last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), last, value);
@@ -52,7 +52,7 @@ std::vector<std::string_view> split(std::string_view text, char divider) {
 }
 
 template <class T>
-std::vector<T> parse_list(std::string_view flag, std::string_view text, Range<T> range, bool blanks_divide) {
+std::vector<T> parse_list(std::string_view flag, std::string_view text, Bounds<T> range, bool blanks_divide) {
   std::vector<T> values;
   for (std::string_view item : split(text, ',')) {
     do {  // once also for an empty item, which is refused
@@ -66,14 +66,14 @@ std::vector<T> parse_list(std::string_view flag, std::string_view text, Range<T>
   return values;
 }
 
-template std::string describe(Range<int64_t>);
-template std::string describe(Range<uint64_t>);
-template std::string describe(Range<double>);
-template int64_t parse_number(std::string_view, std::string_view, Range<int64_t>);
-template uint64_t parse_number(std::string_view, std::string_view, Range<uint64_t>);
-template double parse_number(std::string_view, std::string_view, Range<double>);
-template std::vector<int64_t> parse_list(std::string_view, std::string_view, Range<int64_t>, bool);
-template std::vector<double> parse_list(std::string_view, std::string_view, Range<double>, bool);
+template std::string describe(Bounds<int64_t>);
+template std::string describe(Bounds<uint64_t>);
+template std::string describe(Bounds<double>);
+template int64_t parse_number(std::string_view, std::string_view, Bounds<int64_t>);
+template uint64_t parse_number(std::string_view, std::string_view, Bounds<uint64_t>);
+template double parse_number(std::string_view, std::string_view, Bounds<double>);
+template std::vector<int64_t> parse_list(std::string_view, std::string_view, Bounds<int64_t>, bool);
+template std::vector<double> parse_list(std::string_view, std::string_view, Bounds<double>, bool);
 
 std::string long_name(std::string_view names) {
   return std::string(names.substr(names.rfind(',') + 1));

@@ -18,24 +18,24 @@
 namespace lockstep {
 
 template <class T>
-struct Range {
+struct Bounds {
   T min;
   T max;
 };
 
 // "0 or more", "from 1 to 4096".
 template <class T>
-std::string describe(Range<T> range);
-extern template std::string describe(Range<int64_t>);
-extern template std::string describe(Range<uint64_t>);
-extern template std::string describe(Range<double>);
+std::string describe(Bounds<T> range);
+extern template std::string describe(Bounds<int64_t>);
+extern template std::string describe(Bounds<uint64_t>);
+extern template std::string describe(Bounds<double>);
 
 // The whole text as a number within the range. `flag` is for the message.
 template <class T>
-T parse_number(std::string_view flag, std::string_view text, Range<T> range);
-extern template int64_t parse_number(std::string_view, std::string_view, Range<int64_t>);
-extern template uint64_t parse_number(std::string_view, std::string_view, Range<uint64_t>);
-extern template double parse_number(std::string_view, std::string_view, Range<double>);
+T parse_number(std::string_view flag, std::string_view text, Bounds<T> range);
+extern template int64_t parse_number(std::string_view, std::string_view, Bounds<int64_t>);
+extern template uint64_t parse_number(std::string_view, std::string_view, Bounds<uint64_t>);
+extern template double parse_number(std::string_view, std::string_view, Bounds<double>);
 
 // The pieces between the dividers: one more than there are dividers.
 std::vector<std::string_view> split(std::string_view text, char divider);
@@ -43,9 +43,9 @@ std::vector<std::string_view> split(std::string_view text, char divider);
 // Items between commas, blanks around them ignored; with `blanks_divide`, blanks alone divide items too. An empty item
 // is refused. Messages count items from 1.
 template <class T>
-std::vector<T> parse_list(std::string_view flag, std::string_view text, Range<T> range, bool blanks_divide = false);
-extern template std::vector<int64_t> parse_list(std::string_view, std::string_view, Range<int64_t>, bool);
-extern template std::vector<double> parse_list(std::string_view, std::string_view, Range<double>, bool);
+std::vector<T> parse_list(std::string_view flag, std::string_view text, Bounds<T> range, bool blanks_divide = false);
+extern template std::vector<int64_t> parse_list(std::string_view, std::string_view, Bounds<int64_t>, bool);
+extern template std::vector<double> parse_list(std::string_view, std::string_view, Bounds<double>, bool);
 
 // A name and what it stands for. Tables of choices are arrays that live as long as the program.
 template <class T>
@@ -75,14 +75,14 @@ std::string long_name(std::string_view names);
 
 // The help of a flag, and behind it the numbers that are allowed.
 template <class T>
-std::string with_range(const std::string& help, Range<T> range) {
+std::string with_range(const std::string& help, Bounds<T> range) {
   return fmt::format("{} ({})", help, describe(range));
 }
 
 // Each of the following declares a flag that is read into `target`, which must outlive the parsing. The help shows the
 // allowed values and, if `target` has a value when the flag is declared, that as the default.
 template <class T>
-CLI::Option* add_number(CLI::App& app, const std::string& names, T& target, Range<T> range, const std::string& help) {
+CLI::Option* add_number(CLI::App& app, const std::string& names, T& target, Bounds<T> range, const std::string& help) {
   const auto read = [&target, range, flag = long_name(names)](const std::string& text) {
     target = parse_number<T>(flag, text, range);
   };
@@ -92,7 +92,7 @@ CLI::Option* add_number(CLI::App& app, const std::string& names, T& target, Rang
 }
 
 template <class T>
-CLI::Option* add_number(CLI::App& app, const std::string& names, std::optional<T>& target, Range<T> range,
+CLI::Option* add_number(CLI::App& app, const std::string& names, std::optional<T>& target, Bounds<T> range,
                         const std::string& help) {
   const auto read = [&target, range, flag = long_name(names)](const std::string& text) {
     target = parse_number<T>(flag, text, range);
@@ -102,7 +102,7 @@ CLI::Option* add_number(CLI::App& app, const std::string& names, std::optional<T
 
 // A list of numbers that replaces what `target` holds.
 template <class T>
-CLI::Option* add_list(CLI::App& app, const std::string& names, std::vector<T>& target, Range<T> range,
+CLI::Option* add_list(CLI::App& app, const std::string& names, std::vector<T>& target, Bounds<T> range,
                       const std::string& help) {
   const auto read = [&target, range, flag = long_name(names)](const std::string& text) {
     target = parse_list<T>(flag, text, range);

@@ -219,7 +219,7 @@ struct Decoder::Impl {
     const int64_t head_dim = numbers.head_dim;
     const int64_t first_head = layer_plan.heads.begin(rank) / head_dim;
     const int64_t heads = layer_plan.heads.here(rank) / head_dim;
-    const LeafRun kv_run = layer_plan.kv_heads[static_cast<size_t>(rank)];
+    const Range kv_run = layer_plan.kv_heads[static_cast<size_t>(rank)];
     const int64_t kv_heads = kv_run.size();
     if (heads > 0) {
       multiply(normed.data(), spec.hidden, rows,
@@ -285,7 +285,7 @@ struct Decoder::Impl {
       });
       if (recording()) {
         const std::string_view name = name_of(weights.get(Role::FfnUp, layer));
-        const LeafRun& run = ffn.runs[static_cast<size_t>(rank)];
+        const Range& run = ffn.runs[static_cast<size_t>(rank)];
         for (int64_t leaf = run.begin; leaf < run.end; ++leaf) {
           const int64_t begin = leaf * ffn.leaf - ffn.begin(rank);
           record(layer, name, leaf, gate.data() + begin, width, std::min(ffn.leaf, width - begin));

@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-std::vector<LeafRun> apportion(int64_t units, const std::vector<double>& shares, int64_t rotation) {
+std::vector<Range> apportion(int64_t units, const std::vector<double>& shares, int64_t rotation) {
   const auto ranks = static_cast<int64_t>(shares.size());
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
   std::vector<int64_t> counts(shares.size());
@@ -31,7 +31,7 @@ std::vector<LeafRun> apportion(int64_t units, const std::vector<double>& shares,
   });
   for (size_t i = 0; left > 0; i = (i + 1) % order.size(), --left) ++counts[static_cast<size_t>(order[i])];
 
-  std::vector<LeafRun> runs;
+  std::vector<Range> runs;
   int64_t begin = 0;
   for (const int64_t count : counts) {
     runs.push_back({begin, begin + count});

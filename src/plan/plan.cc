@@ -39,12 +39,6 @@ Division divide(int64_t size, int64_t leaf, const std::vector<double>& shares, i
   return division;
 }
 
-// The range a rank holds, before bytes are counted.
-struct Range {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-
 class Planner {
  public:
   Planner(const ModelSpec& spec, const PlanOptions& options) : spec_(spec) {
@@ -77,7 +71,7 @@ class Planner {
       for (int r = 0; r < ranks(); ++r) {
         const int64_t first = layer.heads.begin(r) / numbers.head_dim;
         const int64_t last = layer.heads.end(r) / numbers.head_dim;
-        layer.kv_heads.push_back(first == last ? LeafRun{} : LeafRun{first / group, ceil_div(last, group)});
+        layer.kv_heads.push_back(first == last ? Range{} : Range{first / group, ceil_div(last, group)});
       }
       layer.heads_layout = tree_layout(layer.heads.leaves(), layer.heads.runs, plan_.options.every_leaf);
       layer.ffn_layout = tree_layout(layer.ffn.leaves(), layer.ffn.runs, plan_.options.every_leaf);
@@ -119,7 +113,7 @@ class Planner {
     } else if (weight.out.axis == Axis::KvHeads) {
       tensor.strategy = Strategy::ColumnParallel;
       each_rank([&](int r) {
-        const LeafRun& run = layer->kv_heads[static_cast<size_t>(r)];
+        const Range& run = layer->kv_heads[static_cast<size_t>(r)];
         return Range{run.begin * weight.out.unit, run.end * weight.out.unit};
       });
     } else if (weight.in.axis == Axis::Heads || weight.in.axis == Axis::Ffn) {

@@ -43,13 +43,13 @@ struct PlanOptions {
 
 // Divides `units` into contiguous runs, one a rank, by largest remainder; ranks that tie are served in the order
 // rotation, rotation + 1, ... (modulo the number of ranks). shares: [ranks].
-std::vector<LeafRun> apportion(int64_t units, const std::vector<double>& shares, int64_t rotation);
+std::vector<Range> apportion(int64_t units, const std::vector<double>& shares, int64_t rotation);
 
 // One dimension cut into leaves and divided among the ranks.
 struct Division {
-  int64_t size = 0;           // elements
-  int64_t leaf = 1;           // elements of a leaf; the last one may be shorter
-  std::vector<LeafRun> runs;  // [ranks], in leaves
+  int64_t size = 0;         // elements
+  int64_t leaf = 1;         // elements of a leaf; the last one may be shorter
+  std::vector<Range> runs;  // [ranks], in leaves
 
   int64_t leaves() const { return (size + leaf - 1) / leaf; }
   int64_t begin(int rank) const { return std::min(size, runs[static_cast<size_t>(rank)].begin * leaf); }
@@ -58,10 +58,10 @@ struct Division {
 };
 
 struct LayerPlan {
-  Division heads;                 // over heads * head_dim elements: the input of the attention output
-  std::vector<LeafRun> kv_heads;  // [ranks]: the KV heads that the rank's query heads read
-  Division ffn;                   // the inner width: the input of down
-  TreeLayout heads_layout;        // what the all-reduce after the attention output joins
+  Division heads;               // over heads * head_dim elements: the input of the attention output
+  std::vector<Range> kv_heads;  // [ranks]: the KV heads that the rank's query heads read
+  Division ffn;                 // the inner width: the input of down
+  TreeLayout heads_layout;      // what the all-reduce after the attention output joins
   TreeLayout ffn_layout;
 };
 

@@ -12,15 +12,9 @@
 #include <span>
 #include <vector>
 
-namespace lockstep {
+#include "tensor/range.h"
 
-// A run [begin, end) of leaves; empty when begin == end.
-struct LeafRun {
-  int64_t begin = 0;
-  int64_t end = 0;
-  int64_t size() const { return end - begin; }
-  bool operator==(const LeafRun&) const = default;
-};
+namespace lockstep {
 
 // How a sequence of inputs (leaves, or nodes) is joined with a stack: push input i, then add the top of the stack to
 // the element below it merges[i] times (below = below + top). What remains on the stack, bottom first, is the result.
@@ -31,21 +25,15 @@ struct JoinProgram {
   bool operator==(const JoinProgram&) const = default;
 };
 
-// A node of the tree by the leaves it covers.
-struct TreeNode {
-  int64_t begin = 0;
-  int64_t end = 0;
-  bool operator==(const TreeNode&) const = default;
-};
-
-// The maximal subtrees inside `run`, left to right. With `every_leaf`, each leaf by itself (used to look inside a sum).
-std::vector<TreeNode> nodes_of_run(int64_t leaves, LeafRun run, bool every_leaf = false);
+// The maximal subtrees inside the leaves of `run`, left to right, each by the leaves it covers. With `every_leaf`, each
+// leaf by itself (used to look inside a sum).
+std::vector<Range> nodes_of_run(int64_t leaves, Range run, bool every_leaf = false);
 
 // Joins the leaves of `run` into nodes_of_run(leaves, run, every_leaf).
-JoinProgram join_leaves(int64_t leaves, LeafRun run, bool every_leaf = false);
+JoinProgram join_leaves(int64_t leaves, Range run, bool every_leaf = false);
 
 // Joins `nodes`, which cover [0, leaves) without gaps, into the root.
-JoinProgram join_nodes(int64_t leaves, std::span<const TreeNode> nodes);
+JoinProgram join_nodes(int64_t leaves, std::span<const Range> nodes);
 
 // The nodes of every rank of a group, and how they are joined into the root: what an all-reduce needs to know.
 struct TreeLayout {
@@ -55,7 +43,7 @@ struct TreeLayout {
 };
 
 // runs[r] are the leaves of rank r: contiguous, in order, together [0, leaves).
-TreeLayout tree_layout(int64_t leaves, std::span<const LeafRun> runs, bool every_leaf = false);
+TreeLayout tree_layout(int64_t leaves, std::span<const Range> runs, bool every_leaf = false);
 
 // One leaf a rank: a plain sum over ranks.
 TreeLayout one_leaf_per_rank(int ranks);

@@ -5,4 +5,5 @@
 #pragma once
 
 #include "tensor/dtype.h"           // IWYU pragma: export
+#include "tensor/range.h"           // IWYU pragma: export
 #include "tensor/reduction_tree.h"  // IWYU pragma: export

@@ -213,7 +213,7 @@ TEST(AllReduceTree, EqualsTheRecursiveDefinitionForEveryDivision) {
       options.one_shot_bytes = trial % 2 == 0 ? 1 << 20 : 0;
       run_ranks(ranks, options, [&](Group& group) {
         std::vector<float> mine;  // [nodes, columns]
-        for (const TreeNode& node : nodes_of_run(leaves, runs[static_cast<size_t>(group.rank())], every_leaf)) {
+        for (const Range& node : nodes_of_run(leaves, runs[static_cast<size_t>(group.rank())], every_leaf)) {
           for (size_t c = 0; c < columns; ++c) mine.push_back(test::node_value(column(c), node));
         }
         std::vector<float> out(columns, -1);
@@ -374,7 +374,7 @@ TEST(Delay, IsNotAddedWithoutASite) {
 
 TEST(GroupOfOne, MovesNothingAndJoinsItsOwnNodes) {
   run_ranks(1, patient_options(), [](Group& group) {
-    const std::vector<LeafRun> run{{0, 3}};
+    const std::vector<Range> run{{0, 3}};
     const std::vector<float> leaves{1, 2, 10, 20, 100, 200};  // [3, 2]
     std::vector<float> out(2);
     group.all_reduce(tree_layout(3, run, /*every_leaf=*/true), leaves, out);

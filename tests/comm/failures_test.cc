@@ -217,7 +217,7 @@ TEST_P(Disagreement, LengthsOfAllReduce) {
 
 TEST_P(Disagreement, NodesOfAllReduce) {
   const auto messages = failures_of(2, options(), [](Group& group) {
-    const std::vector<LeafRun> a{{0, 1}, {1, 2}}, b{{0, 0}, {0, 2}};
+    const std::vector<Range> a{{0, 1}, {1, 2}}, b{{0, 0}, {0, 2}};
     const TreeLayout layout = tree_layout(2, group.rank() == 0 ? a : b);
     std::vector<float> mine(8), out(8);
     group.all_reduce(layout, mine, out);  // without checking only rank 1 can tell: it expects nothing of rank 0

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 #ifdef __SANITIZE_THREAD__
 constexpr std::chrono::milliseconds kStall{1500};
 #else
-constexpr std::chrono::milliseconds kStall{150};
+constexpr std::chrono::milliseconds kStall{400};
 #endif
 
 EngineOptions options_with(int size, Fault fault) {

@@ -30,11 +30,11 @@ struct Product {
   }
 
   int64_t leaves() const { return (cols + leaf_cols - 1) / leaf_cols; }
-  LeafRun all() const { return {0, leaves()}; }
+  Range all() const { return {0, leaves()}; }
 
   struct Part {
     int64_t row_begin, row_end, n_begin, n_end;
-    LeafRun run;
+    Range run;
     bool every_leaf = false;
   };
   Part whole() const { return {0, rows, 0, n, all()}; }
@@ -208,7 +208,7 @@ TEST_P(Matmul, RunsOfLeavesGiveTheNodesOfTheTree) {
           part.run.end = part.run.begin + static_cast<int64_t>(rng() % (leaves - part.run.begin + 1));
           part.every_leaf = trial == 0;
           std::vector<float> expected;
-          for (const TreeNode& node : nodes_of_run(leaves, part.run, part.every_leaf)) {
+          for (const Range& node : nodes_of_run(leaves, part.run, part.every_leaf)) {
             const auto sums = tree_node(leaf_sums, node.begin, node.end);
             expected.insert(expected.end(), sums.begin(), sums.end());
           }

@@ -8,9 +8,9 @@
 namespace lockstep {
 namespace {
 
-std::vector<int64_t> sizes(const std::vector<LeafRun>& runs) {
+std::vector<int64_t> sizes(const std::vector<Range>& runs) {
   std::vector<int64_t> counts;
-  for (const LeafRun& run : runs) counts.push_back(run.size());
+  for (const Range& run : runs) counts.push_back(run.size());
   return counts;
 }
 
@@ -20,7 +20,7 @@ TEST(Apportion, RunsAreContiguousAndComplete) {
       for (int64_t rotation = 0; rotation < 10; ++rotation) {
         const auto runs = apportion(units, std::vector<double>(ranks, 1.0), rotation);
         int64_t next = 0, least = units, most = 0;
-        for (const LeafRun& run : runs) {
+        for (const Range& run : runs) {
           ASSERT_EQ(run.begin, next);
           ASSERT_LE(run.begin, run.end);
           next = run.end;

@@ -52,8 +52,8 @@ TEST(Plan, MoreRanksThanKvHeadsKeepOneEach) {
   const ModelSpec spec = smollm2();
   const ShardPlan plan = make_plan(spec, {.tp_size = 9});
   for (int rank = 0; rank < 9; ++rank) {
-    EXPECT_EQ(plan.layers[0].heads.runs[static_cast<size_t>(rank)], (LeafRun{rank, rank + 1}));
-    EXPECT_EQ(plan.layers[0].kv_heads[static_cast<size_t>(rank)], (LeafRun{rank / 3, rank / 3 + 1}));
+    EXPECT_EQ(plan.layers[0].heads.runs[static_cast<size_t>(rank)], (Range{rank, rank + 1}));
+    EXPECT_EQ(plan.layers[0].kv_heads[static_cast<size_t>(rank)], (Range{rank / 3, rank / 3 + 1}));
   }
 }
 

@@ -35,8 +35,8 @@ std::vector<float> run_program(const JoinProgram& program, std::span<const float
 }
 
 // All nodes inside `run` that have no parent inside it, by trying every cover.
-std::vector<TreeNode> maximal_nodes(int64_t leaves, LeafRun run) {
-  std::vector<TreeNode> nodes;
+std::vector<Range> maximal_nodes(int64_t leaves, Range run) {
+  std::vector<Range> nodes;
   for (int64_t begin = run.begin; begin < run.end;) {
     int64_t end = run.end;
     while (level_of(leaves, begin, end) < 0) --end;
@@ -52,7 +52,7 @@ TEST(ReductionTree, EveryRunOfEveryTreeUpTo40Leaves) {
     const auto values = unruly_floats(static_cast<size_t>(leaves), random);
     for (int64_t begin = 0; begin <= leaves; ++begin) {
       for (int64_t end = begin; end <= leaves; ++end) {
-        const LeafRun run{begin, end};
+        const Range run{begin, end};
         const auto nodes = nodes_of_run(leaves, run);
         ASSERT_EQ(nodes, maximal_nodes(leaves, run)) << leaves << ": " << begin << ".." << end;
         const auto sums =
@@ -70,7 +70,7 @@ TEST(ReductionTree, NodesOfARunAreFew) {
   std::uniform_int_distribution<int64_t> any_leaves(1, 5000);
   for (int trial = 0; trial < 1000; ++trial) {
     const int64_t leaves = any_leaves(random);
-    for (const LeafRun& run : random_runs(leaves, 3, random)) {
+    for (const Range& run : random_runs(leaves, 3, random)) {
       EXPECT_LE(static_cast<double>(nodes_of_run(leaves, run).size()), 2 * std::ceil(std::log2(leaves + 1)));
     }
   }
@@ -107,7 +107,7 @@ TEST(ReductionTree, EveryDivisionGivesTheSameRoot) {
 }
 
 TEST(ReductionTree, EveryLeafKeepsLeavesApart) {
-  EXPECT_EQ(nodes_of_run(8, {2, 5}, true), (std::vector<TreeNode>{{2, 3}, {3, 4}, {4, 5}}));
+  EXPECT_EQ(nodes_of_run(8, {2, 5}, true), (std::vector<Range>{{2, 3}, {3, 4}, {4, 5}}));
   const JoinProgram program = join_leaves(8, {2, 5}, true);
   EXPECT_EQ(program.merges, (std::vector<uint8_t>{0, 0, 0}));
   EXPECT_EQ(program.results, 3);
@@ -121,7 +121,7 @@ TEST(ReductionTree, OneLeafARankJoinsNeighboursFirst) {
 }
 
 TEST(ReductionTree, ARankWithoutLeavesHasNoNodes) {
-  const std::vector<LeafRun> runs{{0, 0}, {0, 3}, {3, 3}, {3, 4}};
+  const std::vector<Range> runs{{0, 0}, {0, 3}, {3, 3}, {3, 4}};
   const TreeLayout layout = tree_layout(4, runs);
   EXPECT_EQ(layout.nodes_of_rank, (std::vector<int64_t>{0, 2, 0, 1}));
   EXPECT_EQ(layout.join.merges, (std::vector<uint8_t>{0, 0, 2}));

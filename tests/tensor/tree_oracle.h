@@ -30,7 +30,7 @@ inline int level_of(int64_t leaves, int64_t begin, int64_t end) {
   return -1;
 }
 
-inline float node_value(std::span<const float> leaves, const TreeNode& node) {
+inline float node_value(std::span<const float> leaves, const Range& node) {
   const int level = level_of(static_cast<int64_t>(leaves.size()), node.begin, node.end);
   return node_value(leaves, level, node.begin >> level);
 }
@@ -40,12 +40,12 @@ inline float root_value(std::span<const float> leaves) {
 }
 
 // [0, leaves) cut into `ranks` runs at random places; some runs are empty.
-inline std::vector<LeafRun> random_runs(int64_t leaves, int ranks, std::mt19937& random) {
+inline std::vector<Range> random_runs(int64_t leaves, int ranks, std::mt19937& random) {
   std::vector<int64_t> cuts{0, leaves};
   std::uniform_int_distribution<int64_t> place(0, leaves);
   for (int i = 1; i < ranks; ++i) cuts.push_back(place(random));
   std::sort(cuts.begin(), cuts.end());
-  std::vector<LeafRun> runs;
+  std::vector<Range> runs;
   for (int i = 0; i < ranks; ++i) runs.push_back({cuts[static_cast<size_t>(i)], cuts[static_cast<size_t>(i) + 1]});
   return runs;
 }
