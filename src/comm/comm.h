@@ -38,14 +38,17 @@ struct CommSite {
 // thread may call. Every collective throws Error(RankFailed) once the group is aborted; the message names the rank that
 // failed and its cause. A rank whose progress counter stands still for the stall limit while others wait for it is a
 // stall; a rank that itself waits in a collective is not, and one that has nothing to do must tick all the same. Ranks
-// that call different collectives, or disagree on lengths, end the group with both values in the message. Collectives
-// allocate no memory.
+// that call different collectives, or disagree on lengths or steps, end the group with both values in the message.
+// Collectives allocate no memory.
 class Group {
  public:
   virtual ~Group() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
+  // The step that what follows belongs to; -1 before the first call. Compared across ranks by every collective, and
+  // named in errors.
+  virtual void begin_step(int64_t step) = 0;
   // The site of the collectives that follow; at({}) when they belong to none.
   virtual void at(CommSite site) = 0;
 
@@ -67,10 +70,11 @@ class Group {
   virtual void send(std::span<const std::byte> data, int to) = 0;
   virtual void receive(std::span<std::byte> data, int from) = 0;
 
-  // Ends the group: every rank that waits or will wait throws. The first cause wins.
+  // Ends the group: every rank that waits or will wait throws an error that names this rank, its step and the cause.
+  // The first cause wins.
   virtual void abort(const std::string& cause) noexcept = 0;
   virtual bool aborted() const noexcept = 0;
-  // What those throw say: the rank that failed, and its cause. Empty while the group lives.
+  // What those throw say: the rank that failed, its step, and its cause. Empty while the group lives.
   virtual std::string failure() const = 0;
   // Called for every work item, so that a long step is told from a stalled one; a relaxed increment.
   virtual void tick() noexcept = 0;

@@ -80,7 +80,7 @@ void LocalGroup::at(CommSite site) {
 
 void LocalGroup::abort(const std::string& cause) noexcept {
   try {
-    state_->abort(fmt::format("rank {} failed: {}", rank_, cause));
+    state_->abort(fmt::format("rank {} failed{}: {}", rank_, at_step(state_->step_of(rank_)), cause));
   } catch (...) {
     state_->abort({});  // no memory for the cause: the group ends all the same
   }

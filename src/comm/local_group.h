@@ -21,6 +21,7 @@ class LocalGroup final : public Group {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  void begin_step(int64_t step) override { me().step.store(step, std::memory_order_relaxed); }
   void at(CommSite site) override;
 
   void all_reduce(const TreeLayout& layout, std::span<const float> mine, std::span<float> out) override;

@@ -37,7 +37,7 @@ std::string describe(const Post& post) {
   if (post.op == Op::Gather || post.op == Op::Broadcast) text += fmt::format(" (root {})", post.root);
   if (post.op != Op::Barrier)
     text += fmt::format(" of {} {}", post.length, post.op == Op::Broadcast ? "bytes" : "floats");
-  return text + " at " + site_name(post.site);
+  return text + " at " + site_name(post.site) + (post.step < 0 ? "" : fmt::format(" in step {}", post.step));
 }
 
 }  // namespace
@@ -117,6 +117,7 @@ const void* LocalGroup::offer(std::span<const std::byte> data, bool staged) {
 
 void LocalGroup::meet(Post post) {
   post.site = site_;
+  post.step = state_->step_of(rank_);
   posts_in_use_ = next_turn();
   me().posts[posts_in_use_] = post;
   meet_again();
@@ -147,7 +148,7 @@ void LocalGroup::compare_posts(int peer) {
   const Post& mine = post_of(rank_);
   const Post& theirs = post_of(peer);
   const bool same = mine.op == theirs.op && mine.root == theirs.root && mine.length == theirs.length &&
-                    (!state_->options().check || same_site(mine.site, theirs.site));
+                    mine.step == theirs.step && (!state_->options().check || same_site(mine.site, theirs.site));
   if (!same) {
     end_group(fmt::format("the ranks disagree: rank {} calls {}, rank {} calls {}", std::min(rank_, peer),
                           describe(rank_ < peer ? mine : theirs), std::max(rank_, peer),

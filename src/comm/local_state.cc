@@ -43,6 +43,10 @@ std::string site_name(const CommSite& site) {
   return fmt::format("{} of layer {}", site.name, site.layer);
 }
 
+std::string at_step(int64_t step) {
+  return step < 0 ? "" : fmt::format(" at step {}", step);
+}
+
 LocalState::LocalState(int size, const LocalGroupOptions& options)
     : options_(options),
       slot_bytes_(static_cast<size_t>(round_up(std::max<int64_t>(options.one_shot_bytes, 0), 64))),

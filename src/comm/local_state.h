@@ -39,6 +39,8 @@ const char* op_name(Op op);
 
 // "attn_output of layer 3"; "outside the layers" for no site.
 std::string site_name(const CommSite& site);
+// " at step 12"; nothing before the first step.
+std::string at_step(int64_t step);
 
 // Words that ranks wait on count in steps of two; the lowest bit says that the group is aborted. They may wrap around.
 inline constexpr uint32_t kAbortBit = 1;
@@ -54,6 +56,7 @@ inline bool reached(uint32_t word, uint32_t target) {
 struct Post {
   Op op = Op::None;
   int32_t root = 0;
+  int64_t step = -1;
   CommSite site = {};
   size_t length = 0;   // the length all ranks must agree on: floats of the whole, or bytes of a broadcast
   size_t given = 0;    // floats this rank contributes
@@ -86,6 +89,7 @@ struct RankState {
   alignas(64) WaitWord arrived;                   // the last phase reached, in steps of kOne
   alignas(64) std::array<Post, 2> posts;          // used in turn
   alignas(64) std::atomic<uint64_t> progress{0};  // raised by tick() and by every collective
+  std::atomic<int64_t> step{-1};                  // the step under way
   std::atomic<int32_t> layer{-1};                 // the last site; two words, for messages only
   std::atomic<const char*> site{""};
   alignas(64) std::atomic<uint64_t> waiting{0};  // a packed Waiting
@@ -123,6 +127,7 @@ class LocalState {
   // True when what `waiter` waits for has come.
   bool satisfied(int waiter, const Waiting& waiting);
 
+  int64_t step_of(int r) { return rank(r).step.load(std::memory_order_relaxed); }
   CommSite site_of(int r) { return {rank(r).layer.load(std::memory_order_relaxed), rank(r).site.load()}; }
 
  private:

@@ -69,10 +69,10 @@ void StallWatch::mark_blockers(int rank, const Waiting& waiting) {
 std::string StallWatch::stalled(int culprit, Clock::duration still) {
   const Waiting mine = Waiting::unpack(state_.rank(rank_).waiting.load());
   return fmt::format(
-      "rank {} stalled: no progress for {:.1f} s (limit {:.1f} s), last seen at {}; rank {} waits for it in "
+      "rank {} stalled{}: no progress for {:.1f} s (limit {:.1f} s), last seen at {}; rank {} waits for it in "
       "{} at {}",
-      culprit, seconds(still), seconds(state_.options().stall), site_name(state_.site_of(culprit)), rank_,
-      op_name(mine.op), site_name(state_.site_of(rank_)));
+      culprit, at_step(state_.step_of(culprit)), seconds(still), seconds(state_.options().stall),
+      site_name(state_.site_of(culprit)), rank_, op_name(mine.op), site_name(state_.site_of(rank_)));
 }
 
 std::string StallWatch::deadlocked(Clock::duration still) {
@@ -80,8 +80,8 @@ std::string StallWatch::deadlocked(Clock::duration still) {
   for (int rank = 0; rank < state_.size(); ++rank) {
     if (rank != rank_ && reached_[static_cast<size_t>(rank)] == 0) continue;
     const Waiting waiting = Waiting::unpack(state_.rank(rank).waiting.load());
-    who += fmt::format("{}rank {} in {} at {}", who.empty() ? "" : ", ", rank, op_name(waiting.op),
-                       site_name(state_.site_of(rank)));
+    who += fmt::format("{}rank {} in {} at {}{}", who.empty() ? "" : ", ", rank, op_name(waiting.op),
+                       site_name(state_.site_of(rank)), at_step(state_.step_of(rank)));
   }
   return fmt::format("the ranks wait for one another for {:.1f} s: {}", seconds(still), who);
 }

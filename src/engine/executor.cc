@@ -140,6 +140,7 @@ void Executor::step_one(Rank& rank, int64_t step, const StepRows& rows, const Lo
   for (const PageAssignment& page : rows.pages) rank.decoder.set_page(page.sequence, page.index, page.page);
   const Clock::time_point begin = Clock::now();
   const CommCounters before = rank.group.counters();
+  rank.group.begin_step(step);
   inject_fault(rank, step);
   rank.decoder.forward(rows.batch(), step, sink);
   const CommCounters after = rank.group.counters();
@@ -181,8 +182,7 @@ void Executor::fail_group(int rank, std::exception_ptr error) noexcept {
   } catch (...) {
     what = "it threw what is not an exception";
   }
-  const int64_t step = step_now_;
-  groups_[static_cast<size_t>(rank)]->abort(step < 0 ? what : fmt::format("at step {}: {}", step, what));
+  groups_[static_cast<size_t>(rank)]->abort(what);
   {
     const std::lock_guard lock(mutex_);
     if (!load_error_ && !follows) load_error_ = std::move(error);

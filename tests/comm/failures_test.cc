@@ -39,6 +39,15 @@ TEST(Abort, WakesEveryWaiterAndNamesRankAndCause) {
   EXPECT_THAT(messages, Each(HasSubstr("rank 2 failed: disk on fire")));
 }
 
+TEST(Abort, NamesTheStepOfTheRankThatFailed) {
+  const auto messages = failures_of(2, patient_options(), [](Group& group) {
+    group.begin_step(17);
+    if (group.rank() == 1) group.abort("bad luck");
+    group.barrier();
+  });
+  EXPECT_THAT(messages, Each(HasSubstr("rank 1 failed at step 17: bad luck")));
+}
+
 TEST(Abort, WakesSendersAndReceivers) {
   const auto messages = failures_of(3, patient_options(), [](Group& group) {
     std::vector<std::byte> data(8);
@@ -115,6 +124,7 @@ TEST(Abort, NoRankReadsBuffersOfARankThatHasThrown) {
 TEST(Stall, NamesTheRankThatStandsStill) {
   std::atomic<bool> over = false;
   const auto messages = failures_of(4, with_stall(milliseconds(150)), [&](Group& group) {
+    group.begin_step(5);
     group.at({7, "ffn_output"});
     group.barrier();
     group.at({8, "attn_output"});
@@ -131,8 +141,9 @@ TEST(Stall, NamesTheRankThatStandsStill) {
     }
     group.barrier();
   });
-  EXPECT_THAT(messages, Each(AllOf(HasSubstr("rank 2 stalled"), HasSubstr("ffn_output of layer 7"),
-                                   HasSubstr("attn_output of layer 8"), HasSubstr("limit 0.1"))));
+  EXPECT_THAT(messages,
+              Each(AllOf(HasSubstr("rank 2 stalled at step 5: no progress"), HasSubstr("ffn_output of layer 7"),
+                         HasSubstr("attn_output of layer 8"), HasSubstr("limit 0.1"))));
 }
 
 TEST(Stall, ALongStepThatTicksIsNone) {
@@ -291,6 +302,17 @@ TEST_P(Disagreement, ALengthAgainstTheCounts) {
     group.all_gather(mine, counts, all);
   });
   EXPECT_THAT(messages, Each(AllOf(HasSubstr("rank 1 has 400000 floats"), HasSubstr("say 4"))));
+}
+
+TEST_P(Disagreement, Steps) {
+  const auto messages = failures_of(3, options(), [](Group& group) {
+    std::vector<float> values(4);
+    group.begin_step(group.rank() == 1 ? 8 : 9);
+    group.at({2, "attn_output"});
+    group.all_reduce(one_leaf_per_rank(3), values, values);
+  });
+  EXPECT_THAT(messages, Each(AllOf(HasSubstr("all_reduce of 4 floats at attn_output of layer 2 in step 8"),
+                                   HasSubstr("all_reduce of 4 floats at attn_output of layer 2 in step 9"))));
 }
 
 TEST(Checking, SitesThatDiffer) {

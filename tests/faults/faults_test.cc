@@ -4,9 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <malloc.h>
+
+#include <array>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <random>
 #include <thread>
 
 #include "base/error.h"
@@ -69,9 +75,7 @@ TEST_P(Faults, EndTheGroupAndNameTheRank) {
         // The rank that others wait for is the one that stalled, not one that waits for it.
         EXPECT_THAT(message, testing::StartsWith(fmt::format(
                                  "rank {} {}", rank, kind == Fault::Kind::Throw || size == 1 ? "failed" : "stalled")));
-        if (kind == Fault::Kind::Throw) {
-          EXPECT_THAT(message, HasSubstr(fmt::format("step {}", step)));
-        }
+        EXPECT_THAT(message, HasSubstr(fmt::format(" at step {}: ", step)));
       }
       // Later requests are refused with the same cause.
       EXPECT_THROW(engine.submit(two_requests()), Error);
@@ -82,6 +86,56 @@ TEST_P(Faults, EndTheGroupAndNameTheRank) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Faults,
                          testing::Combine(testing::Values(2, 3, 5),
                                           testing::Values(Fault::Kind::Throw, Fault::Kind::Stall, Fault::Kind::Exit)));
+
+// Engines that failed leave nothing: as many threads and as much memory as before them.
+TEST(Faults, NothingIsLeft) {
+  const TinyModel model("gqa");
+  const auto fail_once = [&](int size, Fault fault) {
+    EngineOptions options = options_with(size, fault);
+    options.threads = 2;
+    options.stall = kStall / 2;
+    Engine engine(*model.checkpoint, model.spec, options);
+    for (auto& future : engine.submit(two_requests())) EXPECT_THAT(message_of(future), testing::StartsWith("rank "));
+  };
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  std::mt19937 random(1);
+  const auto some = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
+  fail_once(3, {1, 2, Fault::Kind::Throw});  // what the process sets up once
+  const auto threads_before = threads();
+  const size_t memory_before = mallinfo2().uordblks + mallinfo2().hblkhd;
+  for (int run = 0; run < 12; ++run) {
+    const int size = std::array{2, 3, 5}[static_cast<size_t>(run % 3)];
+    const auto kind = std::array{Fault::Kind::Throw, Fault::Kind::Stall, Fault::Kind::Exit,
+                                 Fault::Kind::Throw}[static_cast<size_t>(run / 3)];
+    fail_once(size, {some(size), some(12), kind});
+    EXPECT_EQ(threads(), threads_before);
+  }
+  // An engine holds about 2 MB: less than a part of one may be left to the allocator's own caches.
+  EXPECT_LT(mallinfo2().uordblks + mallinfo2().hblkhd, memory_before + (size_t{64} << 10));
+}
+
+// A step much longer than the stall limit, on the slowest kernels, is work and no stall: every work item ticks.
+TEST(Faults, ALongStepIsNoStall) {
+  ASSERT_EQ(setenv("LOCKSTEP_FORCE_ISA", "reference", 1), 0);
+  TinyModel model("gqa");
+  model.spec.context = 4096;
+  EngineOptions options;
+  options.plan.tp_size = 2;
+  options.context = model.spec.context;
+  options.prefill_chunk = 0;  // the whole prompt in one step
+  options.stall = kStall;
+  Engine engine(*model.checkpoint, model.spec, options);
+  std::vector<Request> requests(1);
+  requests[0].tokens.assign(static_cast<size_t>(model.spec.context), 3);
+  requests[0].max_tokens = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  for (auto& future : engine.submit(std::move(requests))) EXPECT_NO_THROW(future.get());
+  EXPECT_GT(std::chrono::steady_clock::now() - begin, 2 * kStall) << "no long step: the test says nothing";
+  unsetenv("LOCKSTEP_FORCE_ISA");
+}
 
 TEST(Faults, AFaultThatNeverComesHurtsNobody) {
   const TinyModel model("gqa");
