@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// Gives an anonymous mapping of `bytes` back.
+// Gives a mapping of `bytes` back.
 struct Unmap {
   size_t bytes = 0;
   void operator()(void* memory) const noexcept;

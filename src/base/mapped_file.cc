@@ -1,4 +1,4 @@
-// Mapping a file with open, fstat and mmap; the descriptor is closed as soon as the mapping exists.
+// Opening, mapping and reading a file.
 #include "base/mapped_file.h"
 
 #include <fcntl.h>
@@ -6,32 +6,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <limits>
 #include <system_error>
-#include <utility>
 
 #include "base/error.h"
 
 namespace lockstep {
 namespace {
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-[[noreturn]] void fail_errno(const std::string& path, const char* operation) {
+[[noreturn]] void fail_errno(const std::string& path, const std::string& operation) {
   const int error = errno;
   const bool absent = error == ENOENT || error == ENOTDIR;
   fail(absent ? ErrorKind::NotFound : ErrorKind::Io, "{}: cannot {}: {}", path, operation,
@@ -40,12 +25,12 @@ class Descriptor {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::filesystem::path& path) : path_(path.string()) {
-  // Without O_NONBLOCK, opening a FIFO that nobody writes would wait for ever. Regular files ignore the flag.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) fail_errno(path_, "open");
+// Without O_NONBLOCK, opening a FIFO that nobody writes would wait for ever. Regular files ignore the flag.
+MappedFile::MappedFile(const std::filesystem::path& path)
+    : path_(path.string()), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (file_.get() < 0) fail_errno(path_, "open");
   struct stat status = {};
-  if (::fstat(file.get(), &status) != 0) fail_errno(path_, "read its size");
+  if (::fstat(file_.get(), &status) != 0) fail_errno(path_, "read its size");
   if (!S_ISREG(status.st_mode)) {
     fail(ErrorKind::Io, "{}: is {}; only regular files can be mapped", path_,
          S_ISDIR(status.st_mode) ? "a directory" : "a device, pipe or socket");
@@ -55,43 +40,25 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path.string())
   if (size > std::numeric_limits<size_t>::max()) {
     fail(ErrorKind::DoesNotFit, "{}: {} bytes are more than this process can address", path_, size);
   }
-  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file_.get(), 0);
   if (memory == MAP_FAILED) fail_errno(path_, "map");
-  data_ = static_cast<const std::byte*>(memory);
   size_ = size;
+  pages_ = {memory, Unmap{size_}};
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), path_(std::move(other.path_)) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  if (this != &other) {
-    unmap();
-    data_ = std::exchange(other.data_, nullptr);
-    size_ = std::exchange(other.size_, 0);
-    path_ = std::move(other.path_);
+void MappedFile::read(size_t offset, std::span<std::byte> to) const {
+  assert(offset <= size_ && to.size() <= size_ - offset);
+  while (!to.empty()) {
+    const ssize_t count = ::pread(file_.get(), to.data(), to.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_errno(path_, fmt::format("read {} bytes at byte {}", to.size(), offset));
+    if (count == 0) {
+      fail(ErrorKind::Io, "{}: it ends before byte {}, but had {} bytes when it was opened; it was cut short meanwhile",
+           path_, offset + 1, size_);
+    }
+    offset += static_cast<size_t>(count);
+    to = to.subspan(static_cast<size_t>(count));
   }
-  return *this;
-}
-
-MappedFile::~MappedFile() {
-  unmap();
-}
-
-void MappedFile::unmap() noexcept {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
-  data_ = nullptr;
-  size_ = 0;
-}
-
-void MappedFile::done_with(size_t begin, size_t size) const {
-  static const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  begin = std::min(begin, size_);
-  const size_t end = begin + std::min(size, size_ - begin);
-  if (begin == end) return;
-  const size_t first_page = begin / page * page;
-  // A hint: its outcome changes no result, so it is not looked at.
-  ::madvise(const_cast<std::byte*>(data_) + first_page, end - first_page, MADV_DONTNEED);
 }
 
 }  // namespace lockstep

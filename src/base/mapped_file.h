@@ -1,4 +1,5 @@
-// A whole file mapped read-only: bytes are read by the thread that touches them, and the page cache is the only copy.
+// A whole file, open for as long as its owner lives: mapped read-only for what is looked at in place, and read where
+// bytes are copied.
 #pragma once
 
 #include <cstddef>
@@ -6,32 +7,35 @@
 #include <span>
 #include <string>
 
+#include "base/aligned_buffer.h"
+#include "base/descriptor.h"
+
 namespace lockstep {
 
-// Move-only owner of one mapping. Reading from several threads is safe. A file cut short by somebody else while it is
-// mapped raises SIGBUS on access, as with every mapping.
+// Move-only. Reading from several threads is safe.
+//
+// The two ways differ when the file is cut short by somebody else, or its device fails: read() throws, but touching
+// bytes() raises SIGBUS, as with every mapping. Pages touched through bytes() count to this process's resident set;
+// what read() copies stays in the page cache, which the kernel takes back when memory is short.
 class MappedFile {
  public:
   // Throws Error(NotFound) or Error(Io) that names the path. An empty file maps to an empty span.
   explicit MappedFile(const std::filesystem::path& path);
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  ~MappedFile();
 
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::span<const std::byte> bytes() const {
+    return pages_ ? std::span{static_cast<const std::byte*>(pages_.get()), size_} : std::span<const std::byte>();
+  }
   const std::string& path() const { return path_; }
 
-  // Tells the kernel that [begin, begin + size) will not be read again: its pages leave this process's resident set;
-  // the page cache keeps them.
-  void done_with(size_t begin, size_t size) const;
+  // Copies the to.size() bytes at `offset`, which lie inside bytes(). Throws Error(Io) that names the path and the
+  // place when they cannot be read or are no longer there.
+  void read(size_t offset, std::span<std::byte> to) const;
 
  private:
-  void unmap() noexcept;
-  const std::byte* data_ = nullptr;
-  size_t size_ = 0;
   std::string path_;
+  Descriptor file_;
+  size_t size_ = 0;
+  PageBlock pages_;
 };
 
 }  // namespace lockstep

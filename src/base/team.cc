@@ -62,13 +62,17 @@ void Team::run(FunctionRef<void(int thread)> work) {
   if (first) std::rethrow_exception(first);
 }
 
-void Team::split(int64_t count, int64_t multiple, FunctionRef<void(int64_t begin, int64_t end, int thread)> work) {
+Team::Part Team::part(int64_t count, int64_t multiple, int thread) const {
   assert(count >= 0 && multiple >= 1);
   const int64_t units = ceil_div(count, multiple);
+  const auto boundary = [&](int64_t of) { return std::min(count, units * of / threads_ * multiple); };
+  return {boundary(thread), boundary(thread + 1)};
+}
+
+void Team::split(int64_t count, int64_t multiple, FunctionRef<void(int64_t begin, int64_t end, int thread)> work) {
   run([&](int thread) {
-    const int64_t begin = units * thread / threads_ * multiple;
-    const int64_t end = std::min(count, units * (thread + 1) / threads_ * multiple);
-    if (begin < end) work(begin, end, thread);
+    const Part mine = part(count, multiple, thread);
+    if (mine.begin < mine.end) work(mine.begin, mine.end, thread);
   });
 }
 

@@ -39,6 +39,14 @@ class Team {
   // work(begin, end, thread) for the ranges that are not empty.
   void split(int64_t count, int64_t multiple, FunctionRef<void(int64_t begin, int64_t end, int thread)> work);
 
+  // The range of [0, count) that split() gives to a thread; perhaps empty. Memory first written in one split and read
+  // in another of the same count and multiple is near the threads that use it.
+  struct Part {
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+  Part part(int64_t count, int64_t multiple, int thread) const;
+
  private:
   void worker_loop(int thread);
   void call(int thread);

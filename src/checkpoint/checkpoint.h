@@ -66,7 +66,7 @@ struct TensorInfo {
   DType dtype = DType::F32;
   std::vector<int64_t> shape;  // outermost first: a matrix is [rows, cols], its rows contiguous
   int64_t elements = 0;
-  std::span<const std::byte> bytes;  // in the mapped file
+  std::span<const std::byte> bytes;  // in the mapped file; weights are copied with Checkpoint::read()
 };
 
 // Reading from several threads is safe.
@@ -83,8 +83,9 @@ class Checkpoint {
   virtual const TensorInfo* find(std::string_view name) const = 0;  // nullptr when absent
   virtual int64_t file_bytes() const = 0;                           // of all its files
   virtual std::vector<std::filesystem::path> files() const = 0;     // in the order of a split
-  // Tells the kernel that these bytes of a tensor are not needed again by this process.
-  virtual void done_with(std::span<const std::byte> bytes) const = 0;
+  // Copies bytes of a tensor (any part of TensorInfo::bytes), without touching the mapping. Throws Error(Io) that names
+  // the file when they cannot be read or are no longer there.
+  virtual void read(std::span<const std::byte> bytes, std::byte* to) const = 0;
 };
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 // Joins the files of a GGUF checkpoint: one table of tensors, one index of names.
 #include "checkpoint/gguf_checkpoint.h"
 
+#include <cassert>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -65,10 +66,10 @@ class GgufCheckpoint final : public Checkpoint {
     for (const auto& file : files_) paths.emplace_back(file.path());
     return paths;
   }
-  void done_with(std::span<const std::byte> bytes) const override {
-    if (const auto* file = file_with(bytes)) {
-      file->done_with(static_cast<size_t>(bytes.data() - file->bytes().data()), bytes.size());
-    }
+  void read(std::span<const std::byte> bytes, std::byte* to) const override {
+    const MappedFile* file = file_with(bytes);
+    assert(file != nullptr);
+    file->read(static_cast<size_t>(bytes.data() - file->bytes().data()), {to, bytes.size()});
   }
 
  private:

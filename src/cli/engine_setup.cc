@@ -29,17 +29,14 @@ PlanOptions plan_options(const Flags& flags, const ModelSpec& spec) {
   } else if (shares > 0) {
     options.tp_size = static_cast<int>(shares);
   } else {
-    options.tp_size = static_cast<int>(std::min<int64_t>(read_topology().memory_nodes, largest_tp_size(spec)));
+    const auto nodes = static_cast<int64_t>(read_topology().nodes.size());
+    options.tp_size = static_cast<int>(std::min(nodes, largest_tp_size(spec)));
   }
   options.shares = flags.tp_split;
   options.embedding = flags.embedding;
   options.lm_head = flags.lm_head;
   options.reduce = flags.reduce;
   return options;
-}
-
-int default_threads(int tp_size) {
-  return std::max(1, read_topology().processors / tp_size);
 }
 
 int64_t most_positions(const Flags& flags, const ModelSpec& spec) {
@@ -59,14 +56,20 @@ int64_t context_for(const Flags& flags, const ModelSpec& spec, int64_t prompt_to
   return flags.context ? most : prompt_tokens + std::min(max_tokens, most - prompt_tokens);
 }
 
+void set_group_options(const Flags& flags, EngineOptions& options) {
+  options.stall = std::chrono::milliseconds(flags.stall_ms);
+  options.pin = !flags.no_pin;
+  options.faults = FaultInjection::from_environment();
+}
+
 EngineOptions engine_options(const Flags& flags, const ModelSpec& spec, int64_t context) {
   EngineOptions options;
   options.plan = plan_options(flags, spec);
-  options.threads = flags.threads ? static_cast<int>(*flags.threads) : default_threads(options.plan.tp_size);
+  options.threads = static_cast<int>(flags.threads.value_or(0));
   options.context = context;
   options.prefill_chunk = flags.prefill_chunk;
   options.kv_dtype = flags.kv();
-  options.faults = FaultInjection::from_environment();
+  set_group_options(flags, options);
   if (const auto& fault = options.faults.fault; fault && fault->rank >= options.plan.tp_size) {
     fail(ErrorKind::Usage, "LOCKSTEP_TEST_FAULT names rank {}; this run has the ranks 0 to {}", fault->rank,
          options.plan.tp_size - 1);
@@ -74,14 +77,14 @@ EngineOptions engine_options(const Flags& flags, const ModelSpec& spec, int64_t 
   return options;
 }
 
-std::unique_ptr<Engine> load_engine(const Model& model, EngineOptions options, bool progress) {
+std::unique_ptr<Engine> load_engine(const Model& model, EngineOptions options, bool announce) {
   const ShardPlan plan = make_plan(model.spec, options.plan);
-  ProgressBar bar(progress, "loading");
+  ProgressBar bar(announce, "loading");
   options.on_load = [&bar](int64_t done, int64_t total) { bar.show(done, total); };
   try {
     auto engine = std::make_unique<Engine>(*model.checkpoint, model.spec, options);
-    spdlog::info("{}: tp {}, {} threads a rank, {} kernels", model.spec.file, options.plan.tp_size, options.threads,
-                 selected_isa());
+    spdlog::log(announce ? spdlog::level::info : spdlog::level::debug, "{}: tp {}, {} kernels; {}", model.spec.file,
+                options.plan.tp_size, selected_isa(), describe(engine->placement()));
     for (const RankReport& rank : engine->reports()) {
       spdlog::debug("rank {}: weights {}, {} of them held by others too, {} read, KV cache {}", rank.rank,
                     human_bytes(rank.weight_bytes), human_bytes(rank.replicated_bytes), human_bytes(rank.read_bytes),

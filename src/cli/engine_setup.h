@@ -15,9 +15,6 @@ void check_environment();
 // Ranks, shares and modes. Throws Error(Usage) when --tp-size and --tp-split disagree.
 PlanOptions plan_options(const Flags& flags, const ModelSpec& spec);
 
-// Processors this process may use, divided by the ranks; at least 1.
-int default_threads(int tp_size);
-
 // Most positions a sequence may have: --ctx, or the model's. Throws Error(DoesNotFit) when --ctx is larger.
 int64_t most_positions(const Flags& flags, const ModelSpec& spec);
 
@@ -25,12 +22,16 @@ int64_t most_positions(const Flags& flags, const ModelSpec& spec);
 // longer, before anything is loaded.
 int64_t context_for(const Flags& flags, const ModelSpec& spec, int64_t prompt_tokens, int64_t max_tokens);
 
-// One sequence with the flags of add_step_flags, add_number_flags and what the environment says about faults. Throws
+// The flags of add_group_flags, and what the environment says about faults.
+void set_group_options(const Flags& flags, EngineOptions& options);
+
+// One sequence with the flags of add_step_flags, add_number_flags and add_group_flags, and faults likewise. Throws
 // Error(Usage) for a fault of a rank that there is not.
 EngineOptions engine_options(const Flags& flags, const ModelSpec& spec, int64_t context);
 
-// Loads. `progress` draws a bar on standard error. The log gets one line (info) and one a rank (debug). Memory that
-// could not be had becomes Error(DoesNotFit) with the sizes.
-std::unique_ptr<Engine> load_engine(const Model& model, EngineOptions options, bool progress);
+// Loads. With `announce`, a bar is drawn on standard error and the log gets one line that says where the ranks run
+// (info) and one a rank (debug); without, all of that is debug. Memory that could not be had becomes Error(DoesNotFit)
+// with the sizes.
+std::unique_ptr<Engine> load_engine(const Model& model, EngineOptions options, bool announce);
 
 }  // namespace lockstep

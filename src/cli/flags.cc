@@ -35,9 +35,10 @@ void add_model_flags(CLI::App& app, Flags& flags) {
       ->required();
   app.add_flag("--json", flags.json, "print one JSON object on standard output and nothing else there");
   app.add_flag("--quiet", flags.quiet, "nothing but errors on standard error: no progress, no figures, no log");
-  add_choice(app, "--log-level", flags.log_level, kLogLevels,
-             "least level of the log on standard error; info: what was loaded; debug: what was opened, and what each "
-             "rank loaded");
+  add_choice(
+      app, "--log-level", flags.log_level, kLogLevels,
+      "least level of the log on standard error; info: where the ranks run; debug: what was opened, and what each "
+      "rank loaded");
   app.parse_complete_callback([&flags] { spdlog::set_level(flags.quiet ? spdlog::level::off : flags.log_level); });
 }
 
@@ -75,7 +76,7 @@ void add_size_flags(CLI::App& app, Flags& flags) {
   app.add_option_function<std::string>(
          "--tp-size", read,
          with_range("ranks that divide the model; auto: one a NUMA node that this process "
-                    "may use, or as many as --tp-split has shares",
+                    "may use, as far as the model allows, or as many as --tp-split has shares",
                     range))
       ->type_name("N|auto")
       ->default_str("auto");
@@ -106,9 +107,24 @@ void add_context_flag(CLI::App& app, Flags& flags) {
 
 void add_step_flags(CLI::App& app, Flags& flags) {
   add_number<int64_t>(app, "--threads", flags.threads, {1, kMostThreads},
-                      "threads of each rank; default: the processors this process may use, divided by the ranks");
+                      "threads of each rank; default: one on each physical core that the rank gets");
   add_number<int64_t>(app, "--prefill-chunk", flags.prefill_chunk, {0, kMost},
                       "prompt tokens of one step; 0: the whole prompt at once");
+}
+
+void add_group_flags(CLI::App& app, Flags& flags) {
+  add_number<int64_t>(app, "--stall-ms", flags.stall_ms, {100, 3'600'000},
+                      "milliseconds that a rank may stand still while others wait for it; then all end with an error");
+  app.add_flag("--no-pin", flags.no_pin,
+               "leave threads where the system or numactl puts them; else each is bound to a processor of its rank's "
+               "NUMA nodes");
+}
+
+void add_trace_flag(CLI::App& app, Flags& flags) {
+  app.add_option("--trace", flags.trace,
+                 "where each rank's time goes: computing by operation, communicating and waiting, as trace events that "
+                 "https://ui.perfetto.dev opens; written at the end, also when a rank has failed")
+      ->type_name("FILE.json");
 }
 
 }  // namespace lockstep

@@ -24,7 +24,7 @@ struct Flags {
 
   bool json = false;
   bool quiet = false;
-  spdlog::level::level_enum log_level = spdlog::level::warn;
+  spdlog::level::level_enum log_level = spdlog::level::info;
 
   std::optional<std::string> prompt;
   std::optional<std::string> prompt_file;
@@ -44,6 +44,11 @@ struct Flags {
   Activations activations = Activations::Auto;
   std::optional<DType> kv_dtype;
 
+  int64_t stall_ms = 2000;
+  bool no_pin = false;
+
+  std::optional<std::string> trace;
+
   // What --kv-dtype and --activations come to.
   DType kv() const { return kv_dtype.value_or(activations == Activations::Float32 ? DType::F32 : DType::F16); }
 };
@@ -57,5 +62,7 @@ void add_mode_flags(CLI::App& app, Flags& flags);          // --tp-embedding-mod
 void add_number_flags(CLI::App& app, Flags& flags);        // --activations, --kv-dtype
 void add_context_flag(CLI::App& app, Flags& flags);        // --ctx
 void add_step_flags(CLI::App& app, Flags& flags);          // --threads, --prefill-chunk
+void add_group_flags(CLI::App& app, Flags& flags);         // --stall-ms, --no-pin
+void add_trace_flag(CLI::App& app, Flags& flags);          // --trace
 
 }  // namespace lockstep

@@ -1,33 +1,17 @@
 // lockstep logits: the logits of every prompt position, as a NumPy file and their hash.
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <system_error>
 
-#include "base/error.h"
-#include "base/quoted.h"
 #include "cli/command.h"
 #include "cli/engine_setup.h"
 #include "cli/npy.h"
 #include "cli/output.h"
 #include "cli/prompt.h"
 #include "cli/sha256.h"
+#include "cli/trace_file.h"
 
 namespace lockstep {
 namespace {
-
-// The file is replaced at the end of the run: not to be done to the model, nor to where the summary is printed.
-void check_output(const std::string& path, const Checkpoint& checkpoint) {
-  std::error_code ignored;  // a file that is not there is no other file
-  for (const auto& file : checkpoint.files()) {
-    if (std::filesystem::equivalent(path, file, ignored)) {
-      fail(ErrorKind::Usage, "--out {} is the model's own file; name another", in_quotes(path));
-    }
-  }
-  if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::equivalent(path, "/dev/stdout", ignored)) {
-    fail(ErrorKind::Usage, "--out {} is where standard output goes; name another file", in_quotes(path));
-  }
-}
 
 int logits(const Flags& flags, const std::optional<std::string>& out) {
   check_environment();
@@ -36,20 +20,23 @@ int logits(const Flags& flags, const std::optional<std::string>& out) {
   Request request;
   request.tokens = encode_prompt(prompt, model, flags);
   const auto tokens = static_cast<int64_t>(request.tokens.size());
-  const EngineOptions options = engine_options(flags, model.spec, context_for(flags, model.spec, tokens, 0));
-  std::optional<NpyWriter> file;
+  EngineOptions options = engine_options(flags, model.spec, context_for(flags, model.spec, tokens, 0));
+  std::optional<OutputFile> file;
   if (out) {
-    check_output(*out, *model.checkpoint);
-    file.emplace(*out, tokens, model.spec.vocab);
+    file.emplace("--out", *out, *model.checkpoint);
+    write_npy_header(*file, tokens, model.spec.vocab);
   }
+  TraceFile trace(flags.trace, *model.checkpoint);
+  options.trace = trace.trace();
   Sha256 hash;
   request.on_logits = [&](int64_t, std::span<const float> row) {
     hash.add(row);
-    if (file) file->add(row);
+    if (file) write_npy_row(*file, row);
   };
   // After what the callback writes to: destroyed first, also when something throws.
-  const auto engine = load_engine(model, options, !flags.quiet);
+  auto engine = load_engine(model, options, !flags.quiet);
   engine->submit(std::move(request)).get();
+  engine.reset();
   if (file) file->close();
   const std::string sha256 = hash.finish();
   if (flags.json) {
@@ -57,6 +44,7 @@ int logits(const Flags& flags, const std::optional<std::string>& out) {
   } else {
     print_text(fmt::format("{} tokens, vocabulary {}, sha256 {}\n", tokens, model.spec.vocab, sha256));
   }
+  trace.close();
   return 0;
 }
 
@@ -77,6 +65,8 @@ CommandBody declare_logits(CLI::App& app) {
   add_step_flags(app, *flags);
   add_context_flag(app, *flags);
   add_number_flags(app, *flags);
+  add_group_flags(app, *flags);
+  add_trace_flag(app, *flags);
   app.footer("sha256 covers the float32 bytes of all rows in order of position.");
   return [flags] { return logits(*flags, flags->out); };
 }

@@ -177,6 +177,7 @@ CommandBody declare_verify(CLI::App& app) {
   add_mode_flags(app, *flags);
   add_context_flag(app, *flags);
   add_number_flags(app, *flags);
+  add_group_flags(app, *flags);
   app.footer(fmt::format(
       "Runs every combination of the lists: the prompt (default: {} random tokens, fewer where --ctx holds fewer), "
       "then\n"

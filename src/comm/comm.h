@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/futex.h"
+#include "base/trace.h"
 #include "tensor/tensor.h"
 
 namespace lockstep {
@@ -31,7 +32,7 @@ struct CommCounters {
 // Where in a step a collective stands; compared across ranks in checking mode and named in errors.
 struct CommSite {
   int32_t layer = -1;     // -1: outside the layers
-  const char* name = "";  // a string that outlives the group, such as "attn_output"
+  const char* name = "";  // a string that outlives the group and its trace, such as "attn_output"
 };
 
 // Thread rules: a Group belongs to one thread (its rank's leader), except abort(), aborted() and tick(), which any
@@ -88,6 +89,9 @@ struct LocalGroupOptions {
   int64_t one_shot_bytes = 64 * 1024;  // an all-reduce whose total input is at most this reads every peer at once
   bool check = false;                  // compare sites and divisions too, not only operations and lengths
   std::chrono::microseconds delay{0};  // added to the first collective after at() named a site; for tests
+  // [ranks] or empty: where each rank's collectives and waits are traced, from the same readings of the clock as
+  // CommCounters; nullptr for a rank that is not. They outlive the group.
+  std::vector<TraceLane*> lanes = {};
 };
 
 // One group of `size` ranks whose ends share this process's memory: one-shot reads of the peers' buffers for small

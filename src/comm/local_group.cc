@@ -41,7 +41,8 @@ void pass_time(std::chrono::microseconds time) {
 
 class LocalGroup::Call {
  public:
-  Call(LocalGroup& group, Op op, size_t bytes) : group_(group), begin_(StallWatch::Clock::now()) {
+  Call(LocalGroup& group, Op op, size_t bytes)
+      : group_(group), begin_(StallWatch::Clock::now()), zone_(group.zone(zone_of(op), begin_)) {
     group.end_if_aborted();
     group.op_ = op;
     group.tick();
@@ -53,7 +54,9 @@ class LocalGroup::Call {
   ~Call() {
     group_.tick();
     group_.op_ = Op::None;
-    group_.counters_.comm_ns += std::chrono::nanoseconds(StallWatch::Clock::now() - begin_).count();
+    const auto now = StallWatch::Clock::now();
+    zone_.end(now);
+    group_.counters_.comm_ns += std::chrono::nanoseconds(now - begin_).count();
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -61,12 +64,14 @@ class LocalGroup::Call {
  private:
   LocalGroup& group_;
   const StallWatch::Clock::time_point begin_;
+  Zone zone_;
 };
 
 LocalGroup::LocalGroup(std::shared_ptr<LocalState> state, int rank)
     : state_(std::move(state)),
       rank_(rank),
       size_(state_->size()),
+      lane_(state_->options().lanes.empty() ? nullptr : state_->options().lanes[static_cast<size_t>(rank)]),
       sum_of_ranks_(one_leaf_per_rank(size_)),
       watch_(*state_, rank),
       inputs_(static_cast<size_t>(size_)) {}

@@ -45,6 +45,8 @@ class LocalGroup final : public Group {
   class WaitTime;  // one wait: published for the others, and counted
 
   RankState& me() const { return state_->rank(rank_); }
+  // A zone of what this rank does at its present site.
+  Zone zone(ZoneName name, TraceClock::time_point now) const { return {lane_, name, site_.layer, site_.name, now}; }
 
   // --- meetings ---
   // Posts, meets everybody, and compares what all have posted. Aborts and throws when they disagree.
@@ -78,6 +80,7 @@ class LocalGroup final : public Group {
   const std::shared_ptr<LocalState> state_;
   const int rank_;
   const int size_;
+  TraceLane* const lane_;  // nullptr: not traced
   const TreeLayout sum_of_ranks_;
   uint32_t phase_ = 0;  // the last phase reached, as in RankState::arrived
   size_t posts_in_use_ = 0;

@@ -44,14 +44,17 @@ std::string describe(const Post& post) {
 
 class LocalGroup::WaitTime {
  public:
-  WaitTime(LocalGroup& group, Waiting waiting) : group_(group), begin_(StallWatch::Clock::now()) {
+  WaitTime(LocalGroup& group, Waiting waiting)
+      : group_(group), begin_(StallWatch::Clock::now()), zone_(group.zone(ZoneName::Wait, begin_)) {
     group.watch_.restart();
     group.me().waiting.store(waiting.pack());
   }
   ~WaitTime() {
     group_.tick();
     group_.me().waiting.store(Waiting{}.pack());
-    group_.counters_.wait_ns += std::chrono::nanoseconds(StallWatch::Clock::now() - begin_).count();
+    const auto now = StallWatch::Clock::now();
+    zone_.end(now);
+    group_.counters_.wait_ns += std::chrono::nanoseconds(now - begin_).count();
   }
   WaitTime(const WaitTime&) = delete;
   WaitTime& operator=(const WaitTime&) = delete;
@@ -59,6 +62,7 @@ class LocalGroup::WaitTime {
  private:
   LocalGroup& group_;
   const StallWatch::Clock::time_point begin_;
+  Zone zone_;
 };
 
 void LocalGroup::end_if_aborted() {

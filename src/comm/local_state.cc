@@ -37,6 +37,15 @@ const char* op_name(Op op) {
   return "?";
 }
 
+ZoneName zone_of(Op op) {
+  // Both list the collectives in the same order.
+  static_assert(static_cast<int>(ZoneName::Receive) - static_cast<int>(ZoneName::AllReduce) ==
+                static_cast<int>(Op::Receive) - static_cast<int>(Op::AllReduce));
+  assert(op != Op::None);
+  return static_cast<ZoneName>(static_cast<int>(ZoneName::AllReduce) + static_cast<int>(op) -
+                               static_cast<int>(Op::AllReduce));
+}
+
 std::string site_name(const CommSite& site) {
   if (site.name[0] == '\0') return "outside the layers";
   if (site.layer < 0) return site.name;

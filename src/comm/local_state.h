@@ -36,6 +36,8 @@ enum class Op : uint8_t {
   Receive,
 };
 const char* op_name(Op op);
+// Not for None.
+ZoneName zone_of(Op op);
 
 // "attn_output of layer 3"; "outside the layers" for no site.
 std::string site_name(const CommSite& site);

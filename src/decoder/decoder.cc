@@ -19,8 +19,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kLogitRows = 16;  // rows whose logits are projected and gathered at once
-constexpr int64_t kTileCols = 64;   // a work item of a product: this many output columns ...
-constexpr int64_t kTileRows = 256;  // ... of at most this many rows
+constexpr int64_t kTileRows = 256;  // a work item of a product: kTileCols output columns of at most this many rows
 
 // A product of the batch with one weight, and the bias of a column-parallel one. `out` is [depth, rows, weight rows].
 struct Product {
@@ -103,8 +102,8 @@ struct Decoder::Impl {
     team.run([&](int thread) {
       for (const Product& product : products) {
         const WeightMatrix& w = product.weight->matrix;
-        const int64_t tiles = ceil_div(w.rows, kTileCols);
-        for (int64_t tile = thread; tile < tiles; tile += team.threads()) {
+        const Team::Part mine = team.part(w.rows, kTileCols, thread);
+        for (int64_t column = mine.begin; column < mine.end; column += kTileCols) {
           for (int64_t row = 0; row < rows; row += kTileRows) {
             MatmulArgs args;
             args.x = x + row * ldx;
@@ -112,8 +111,8 @@ struct Decoder::Impl {
             args.ldx = ldx;
             args.w = w;
             args.leaves = product.leaves;
-            args.n_begin = tile * kTileCols;
-            args.n_end = std::min(w.rows, args.n_begin + kTileCols);
+            args.n_begin = column;
+            args.n_end = std::min(mine.end, column + kTileCols);
             args.out = product.out + row * w.rows;
             args.ldo = w.rows;
             args.plane = rows * w.rows;
@@ -164,6 +163,7 @@ struct Decoder::Impl {
     const bool attention = role == Role::AttnOutput;
     const JoinProgram& join = (attention ? head_joins : ffn_joins)[static_cast<size_t>(layer)];
     const TreeLayout& layout = attention ? layer_plan.heads_layout : layer_plan.ffn_layout;
+    const Zone zone(options.lane, attention ? ZoneName::AttnOutput : ZoneName::Down, layer);
     const Division& division = attention ? layer_plan.heads : layer_plan.ffn;
     if (weight.matrix.rows > 0) multiply(x, ldx, rows, {{&weight, {division.leaf, &join}, nodes.data()}});
     if (ulp_fault_now && attention && layer + 1 == static_cast<int64_t>(spec.layers.size())) {
@@ -186,6 +186,7 @@ struct Decoder::Impl {
   }
 
   void embed(const Batch& batch) {
+    const Zone zone(options.lane, ZoneName::Embed);
     const auto rows = static_cast<int64_t>(batch.tokens.size());
     const Weight& embedding = weights.get(Role::TokenEmbedding);
     const bool divided = plan.options.embedding == VocabMode::VocabParallel;
@@ -222,12 +223,15 @@ struct Decoder::Impl {
     const Range kv_run = layer_plan.kv_heads[static_cast<size_t>(rank)];
     const int64_t kv_heads = kv_run.size();
     if (heads > 0) {
+      Zone qkv(options.lane, ZoneName::Qkv, layer);
       multiply(normed.data(), spec.hidden, rows,
                {column_parallel(Role::AttnQ, Role::AttnQBias, layer, query.data()),
                 column_parallel(Role::AttnK, Role::AttnKBias, layer, key.data()),
                 column_parallel(Role::AttnV, Role::AttnVBias, layer, value.data())});
+      qkv.end();
       const RopePairs pairs = numbers.rope.pairs == RopeSpec::Pairs::Adjacent ? RopePairs::Adjacent : RopePairs::Halves;
       // Rotate, and append to the cache. Rows of one sequence go to different slots.
+      Zone rope_append(options.lane, ZoneName::RopeAppend, layer);
       team.split(rows, 1, [&](int64_t begin, int64_t end, int) {
         for (int64_t row = begin; row < end; ++row) {
           const float* row_angles = angles.of(layer, row);
@@ -246,9 +250,11 @@ struct Decoder::Impl {
           group.tick();
         }
       });
+      rope_append.end();
       record_heads(layer, Role::AttnQ, first_head, heads, head_dim, query.data());
       record_heads(layer, Role::AttnK, kv_run.begin, kv_heads, head_dim, key.data());
       record_heads(layer, Role::AttnV, kv_run.begin, kv_heads, head_dim, value.data());
+      const Zone zone(options.lane, ZoneName::Attend, layer);
       // Every (row, head) by itself; dealt round, since later rows see longer contexts.
       const int64_t group_size = numbers.heads / numbers.kv_heads;
       team.run([&](int thread) {
@@ -276,9 +282,12 @@ struct Decoder::Impl {
     const Division& ffn = plan.layers[static_cast<size_t>(layer)].ffn;
     const int64_t width = ffn.here(rank);
     if (width > 0) {
+      Zone gate_up(options.lane, ZoneName::GateUp, layer);
       multiply(normed.data(), spec.hidden, rows,
                {column_parallel(Role::FfnGate, Role::FfnGateBias, layer, gate.data()),
                 column_parallel(Role::FfnUp, Role::FfnUpBias, layer, up.data())});
+      gate_up.end();
+      const Zone zone(options.lane, ZoneName::Activation, layer);
       team.split(rows * width, 1024, [&](int64_t begin, int64_t end, int) {
         kernels.silu_mul(gate.data() + begin, up.data() + begin, gate.data() + begin, end - begin);
         group.tick();
@@ -296,6 +305,7 @@ struct Decoder::Impl {
   }
 
   void norm(Role role, int64_t layer, const float* in, int64_t rows) {
+    const Zone zone(options.lane, ZoneName::Norm, layer);
     const float* weight = weights.get(role, layer).vector;
     team.split(rows, 1, [&](int64_t begin, int64_t end, int) {
       kernels.rms_norm(in + begin * spec.hidden, weight, normed.data() + begin * spec.hidden, end - begin, spec.hidden,
@@ -325,6 +335,7 @@ struct Decoder::Impl {
   }
 
   void project_logits(const Batch& batch, const LogitSink& sink) {
+    const Zone zone(options.lane, ZoneName::Logits);
     const Weight head = head_slice();
     const int64_t vocab_here = head.matrix.rows;
     const auto wanted = static_cast<int64_t>(batch.logit_rows.size());

@@ -14,6 +14,7 @@
 
 #include "base/fault_injection.h"
 #include "base/team.h"
+#include "base/trace.h"
 #include "checkpoint/checkpoint.h"
 #include "comm/comm.h"
 #include "plan/plan.h"
@@ -41,6 +42,7 @@ struct DecoderOptions {
   DType kv_dtype = DType::F16;     // F32, F16 or BF16
   std::optional<Fault> fault;      // for tests: this rank's, if any
   Recorder* recorder = nullptr;    // not owned; outlives the decoder
+  TraceLane* lane = nullptr;       // where the leader's time is traced; not owned; outlives the decoder
 };
 
 // Rows of one step. positions[row] is the row's place in its sequence; rows of one sequence come in ascending order and

@@ -1,12 +1,19 @@
-// Loading one rank's slices: rows of bytes copied from the mapped file.
+// Loading one rank's slices: runs of bytes read from the checkpoint.
 #include "decoder/weights.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kPiece = 1 << 20;  // bytes copied between two ticks
+constexpr int64_t kPiece = 1 << 20;  // bytes read between two ticks
+
+// Rows up to this many bytes are read whole, kSpan at once, and the runs copied out of them: a system call for every
+// run would cost more than the bytes between, which share the pages of the runs anyway.
+constexpr int64_t kShortRow = 8 << 10;
+constexpr int64_t kSpan = 64 << 10;
 
 // Where the slice [begin, end) lies in the stored tensor: `rows` runs of `run` bytes, `stride` apart.
 struct Source {
@@ -36,6 +43,25 @@ Source source_of(const WeightSpec& spec, const TensorPlan& plan, const TensorInf
   return {tensor.bytes.data() + row_bytes(spec.dtype, slice.stored_begin), matrix.rows, matrix.row_bytes, stride};
 }
 
+void read_rows(const Checkpoint& checkpoint, const Source& source, int64_t first, int64_t rows, std::byte* to) {
+  const std::byte* from = source.data + first * source.stride;
+  if (source.run == source.stride) return checkpoint.read({from, static_cast<size_t>(rows * source.run)}, to);
+  const auto run = static_cast<size_t>(source.run);
+  if (source.stride > kShortRow) {
+    for (int64_t i = 0; i < rows; ++i) checkpoint.read({from + i * source.stride, run}, to + i * source.run);
+    return;
+  }
+  std::array<std::byte, kSpan> span;
+  const int64_t most = kSpan / source.stride;
+  for (int64_t i = 0; i < rows; i += most) {
+    const int64_t count = std::min(most, rows - i);
+    checkpoint.read({from + i * source.stride, static_cast<size_t>((count - 1) * source.stride) + run}, span.data());
+    for (int64_t j = 0; j < count; ++j) {
+      std::memcpy(to + (i + j) * source.run, span.data() + j * source.stride, run);
+    }
+  }
+}
+
 }  // namespace
 
 Weights::Weights(const ModelSpec& spec, const ShardPlan& plan, int rank, const Checkpoint& checkpoint,
@@ -52,18 +78,14 @@ Weights::Weights(const ModelSpec& spec, const ShardPlan& plan, int rank, const C
 
     weight.bytes = AlignedBuffer<std::byte>(static_cast<size_t>(bytes));
     const int64_t rows_of_piece = std::max<int64_t>(1, kPiece / source.run);
-    team.split(source.rows, 1, [&](int64_t begin, int64_t end, int) {
+    team.split(source.rows, kTileCols, [&](int64_t begin, int64_t end, int) {
       for (int64_t row = begin; row < end; row += rows_of_piece) {
         const int64_t count = std::min(rows_of_piece, end - row);
-        for (int64_t i = row; i < row + count; ++i) {
-          std::memcpy(weight.bytes.data() + i * source.run, source.data + i * source.stride,
-                      static_cast<size_t>(source.run));
-        }
+        read_rows(checkpoint, source, row, count, weight.bytes.data() + row * source.run);
         group.tick();
         if (loaded_bytes != nullptr) *loaded_bytes += count * source.run;
       }
     });
-    if (source.run == source.stride) checkpoint.done_with({source.data, static_cast<size_t>(bytes)});
     read_bytes_ += bytes;
     weight.matrix.data = weight.bytes.data();
     if (weight_spec.in.axis == Axis::One) {

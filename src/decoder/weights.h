@@ -14,6 +14,10 @@
 
 namespace lockstep {
 
+// Output columns of a product that a thread takes at a time. A matrix is loaded in the same portions as it is
+// multiplied, so that its pages lie on the memory node of the thread that reads them.
+inline constexpr int64_t kTileCols = 64;
+
 // One weight of one rank. A matrix keeps its stored bytes; a vector is held as floats.
 struct Weight {
   WeightMatrix matrix;               // of a matrix; rows == 0 when this rank holds none of it
@@ -26,8 +30,8 @@ struct Weight {
 // All weights of one rank. Immutable after loading.
 class Weights {
  public:
-  // Copies this rank's byte ranges out of the checkpoint with the team's threads, so that each page is first touched by
-  // a thread of the rank. `group` is ticked as bytes arrive; `loaded_bytes` (may be null) grows.
+  // Reads this rank's byte ranges from the checkpoint with the team's threads, so that each page is first touched by
+  // the thread that will use it. `group` is ticked as bytes arrive; `loaded_bytes` (may be null) grows.
   Weights(const ModelSpec& spec, const ShardPlan& plan, int rank, const Checkpoint& checkpoint, const Kernels& kernels,
           Group& group, Team& team, std::atomic<int64_t>* loaded_bytes);
 

@@ -31,9 +31,9 @@ struct Job {
   Sequence* sequence = nullptr;
   Clock::time_point submitted, first_token;
   // Of the present step:
-  bool at_last_token = false;    // the row of the sequence's last token ran
-  std::optional<int32_t> drawn;  // the token after it, when one is wanted
-  std::exception_ptr error;      // what a callback threw, or a logit that is not a number
+  bool at_last_token = false;         // the row of the sequence's last token ran
+  std::optional<PickedToken> picked;  // the token after it, when one is wanted
+  std::exception_ptr error;           // what a callback threw, or a logit that is not a number
 };
 
 }  // namespace
@@ -44,11 +44,12 @@ class Engine::Impl {
       : spec_(spec), options_(options), plan_(make_plan(spec, options.plan)) {
     ExecutorOptions executor;
     executor.decoder = set_limits();
-    executor.threads = options.threads;
+    executor.placement = {plan_.tp_size(), options.threads, options.pin};
     executor.stall = options.stall;
     executor.check_comm = options.check_comm;
     executor.faults = options.faults;
     executor.recorders = options.recorders;
+    executor.trace = options.trace;
     executor.on_load = options.on_load;
     executor_ = std::make_unique<Executor>(
         checkpoint, spec_, plan_, executor, [this](Executor& ranks) { lead(ranks); },
@@ -85,6 +86,7 @@ class Engine::Impl {
   }
 
   const ShardPlan& plan() const { return plan_; }
+  const Placement& placement() const { return executor_->placement(); }
   std::vector<RankReport> reports() const { return executor_->reports(); }
 
  private:
@@ -131,7 +133,7 @@ class Engine::Impl {
       }
     }
     if (request.max_tokens < 0) fail(ErrorKind::Usage, "--max-tokens is {}; it must be 0 or more", request.max_tokens);
-    check(request.sampling);
+    check(request.sampling, spec_.vocab);
   }
 
   // ---- rank 0's thread ----
@@ -139,10 +141,10 @@ class Engine::Impl {
   void lead(Executor& ranks) {
     Scheduler scheduler(limits_);
     while (take_work(ranks, scheduler)) {
-      const ScheduledStep& step = scheduler.next_step();
-      if (step.rows.tokens.empty()) fail(ErrorKind::Internal, "the scheduler found no sequence that can run");
+      const ScheduledStep& step = schedule(scheduler, ranks.lane());
       const Clock::time_point begin = Clock::now();
       ranks.run_step(step.rows, [&](int64_t first, int64_t count, const float* logits) {
+        const Zone zone(ranks.lane(), ZoneName::Sample);
         const auto vocab = static_cast<size_t>(spec_.vocab);
         for (int64_t i = 0; i < count; ++i) {
           see_logits(step.logit_rows[static_cast<size_t>(first + i)], {logits + i * spec_.vocab, vocab});
@@ -150,9 +152,17 @@ class Engine::Impl {
       });
       const double time = seconds(Clock::now() - begin);
       for (Sequence* sequence : step.prefilled) job_of(*sequence).completion.prefill_s += time;
+      const Zone zone(ranks.lane(), ZoneName::Schedule);
       scheduler.step_done();
       commit(scheduler);
     }
+  }
+
+  static const ScheduledStep& schedule(Scheduler& scheduler, TraceLane* lane) {
+    const Zone zone(lane, ZoneName::Schedule);
+    const ScheduledStep& step = scheduler.next_step();
+    if (step.rows.tokens.empty()) fail(ErrorKind::Internal, "the scheduler found no sequence that can run");
+    return step;
   }
 
   // Waits for something to do; false when the engine ends.
@@ -189,7 +199,8 @@ class Engine::Impl {
       if (job.request.on_logits && row.position >= job.request.logits_from) job.request.on_logits(row.position, logits);
       if (!row.sample) return;
       job.at_last_token = true;
-      if (job.request.max_tokens > 0) job.drawn = pick_token(logits, job.request.sampling, row.position + 1);
+      if (job.request.max_tokens == 0) return;
+      job.picked = pick_token(logits, job.request.sampling, job.request.tokens, job.completion.tokens);
     } catch (...) {
       job.error = std::current_exception();
     }
@@ -205,7 +216,7 @@ class Engine::Impl {
          spec_.file, found - logits.begin(), position);
   }
 
-  // After the step: hands out the drawn tokens and ends what is complete.
+  // After the step: hands out the picked tokens and ends what is complete.
   void commit(Scheduler& scheduler) {
     for (auto& job : jobs_) {
       if (!job->at_last_token && !job->error) continue;
@@ -216,9 +227,9 @@ class Engine::Impl {
         job->error = std::current_exception();
       }
       if (!reason && !job->error) {
-        scheduler.append(*job->sequence, *job->drawn);
+        scheduler.append(*job->sequence, job->completion.tokens.back());
         job->at_last_token = false;
-        job->drawn.reset();
+        job->picked.reset();
         continue;
       }
       scheduler.remove(*job->sequence);
@@ -243,11 +254,13 @@ class Engine::Impl {
       completion.ttft_s = seconds(now - job.submitted);
     }
     completion.decode_s = seconds(now - job.first_token);
-    if (!job.drawn) return FinishReason::Length;  // only the prompt's logits were wanted
+    if (!job.picked) return FinishReason::Length;  // only the prompt's logits were wanted
+    const PickedToken& picked = *job.picked;
     const auto& stops = request.stop_tokens;
-    if (std::find(stops.begin(), stops.end(), *job.drawn) != stops.end()) return FinishReason::Stop;
-    completion.tokens.push_back(*job.drawn);
-    if (request.on_token && !request.on_token(*job.drawn)) return FinishReason::Cancelled;
+    if (std::find(stops.begin(), stops.end(), picked.token) != stops.end()) return FinishReason::Stop;
+    completion.tokens.push_back(picked.token);
+    if (request.sampling.logprobs) completion.logprobs.push_back(picked);
+    if (request.on_token && !request.on_token(picked)) return FinishReason::Cancelled;
     const auto length = static_cast<int64_t>(completion.tokens.size());
     const bool full = static_cast<int64_t>(request.tokens.size()) + length > options_.context;
     if (length >= request.max_tokens || full) return FinishReason::Length;
@@ -298,6 +311,9 @@ std::vector<std::future<Completion>> Engine::submit(std::vector<Request> request
 
 const ShardPlan& Engine::plan() const {
   return impl_->plan();
+}
+const Placement& Engine::placement() const {
+  return impl_->placement();
 }
 std::vector<RankReport> Engine::reports() const {
   return impl_->reports();

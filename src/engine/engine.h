@@ -12,11 +12,14 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/fault_injection.h"
+#include "base/placement.h"
+#include "base/trace.h"
 #include "checkpoint/checkpoint.h"
 #include "decoder/decoder.h"
 #include "model/model.h"
@@ -24,28 +27,51 @@
 
 namespace lockstep {
 
-// How a token is drawn from logits. Temperature 0 is greedy (the lowest id wins a tie). Otherwise, in this order:
-// divide by the temperature, keep the top_k largest (0: all), keep the smallest set whose probability reaches top_p,
-// drop what is below min_p times the largest probability, draw. The random number depends on the seed and the token's
-// position alone.
-struct SamplingOptions {
-  double temperature = 0;  // >= 0
-  int64_t top_k = 0;       // >= 0
-  double top_p = 1;        // 0..1
-  double min_p = 0;        // 0..1
-  uint64_t seed = 0;
+struct LogitBias {
+  int32_t token = 0;
+  double value = 0;  // added to the logit; -inf rules the token out
 };
 
-// Throws Error(Usage) that names the option, its value and the range.
-void check(const SamplingOptions& options);
+// How a token is drawn, in the order in which it happens; docs/sampling.md has the definitions. Neutral by default, so
+// that the likeliest token is taken. The random number depends on the seed and the token's position alone.
+struct SamplingOptions {
+  std::vector<LogitBias> logit_bias{};  // no token twice
+  double repeat_penalty = 1;            // 0.001..1000; for tokens of the prompt and generated ones
+  double presence_penalty = 0;          // -2..2; once for each generated token
+  double frequency_penalty = 0;         // -2..2; for each time a token was generated
+  double temperature = 0;               // 0..1e6; 0: the largest wins, of equal ones the lowest id, and no more is done
+  int64_t top_k = 0;                    // >= 0; keeps the k largest; 0: all
+  double top_p = 1;                     // 0..1; keeps the fewest whose probabilities reach it, at least one
+  double min_p = 0;                     // 0..1; drops what is below min_p times the largest probability
+  uint64_t seed = 0;
+  std::optional<int64_t> logprobs{};  // 0..20; how many likeliest tokens are reported beside the one drawn
+};
 
-// logits: [vocab], numbers; position: of the token to be drawn.
-int32_t pick_token(std::span<const float> logits, const SamplingOptions& options, int64_t position);
+// Throws Error(Usage) that names the option, its value and the range. vocab: of the model, once it is known.
+void check(const SamplingOptions& options, int64_t vocab = int64_t{1} << 31);
+
+// Of the model's own distribution: before bias, penalties and temperature. Natural logarithm.
+struct TokenLogprob {
+  int32_t token = 0;
+  double logprob = 0;
+};
+
+struct PickedToken {
+  int32_t token = 0;
+  double logprob = 0;             // 0 unless options.logprobs is set, as top is empty
+  std::vector<TokenLogprob> top;  // likeliest first, of equal ones the lowest id; none of probability 0
+};
+
+// logits: [vocab], numbers. prompt, generated: the tokens before, of which there are as many as the new one's position.
+// Throws Error(Usage) when logit_bias, Error(Malformed) when the model leaves no token to draw.
+PickedToken pick_token(std::span<const float> logits, const SamplingOptions& options, std::span<const int32_t> prompt,
+                       std::span<const int32_t> generated);
 
 enum class FinishReason : uint8_t { Stop, Length, Cancelled };
 
 struct Completion {
-  std::vector<int32_t> tokens;  // generated; without the stop token
+  std::vector<int32_t> tokens;        // generated; without the stop token
+  std::vector<PickedToken> logprobs;  // [tokens] when sampling.logprobs is set, else empty
   FinishReason reason = FinishReason::Stop;
   double ttft_s = 0;     // from submit to the first token
   double prefill_s = 0;  // in steps that held prompt rows of this sequence
@@ -59,8 +85,8 @@ struct Request {
   std::vector<int32_t> tokens;  // the prompt, at least one
   int64_t max_tokens = 0;       // 0: the prompt is read, nothing is generated
   SamplingOptions sampling;
-  std::vector<int32_t> stop_tokens;             // a token that ends the generation
-  std::function<bool(int32_t token)> on_token;  // may be empty; false cancels
+  std::vector<int32_t> stop_tokens;                  // a token that ends the generation
+  std::function<bool(const PickedToken&)> on_token;  // may be empty; false cancels
   // When set: logits of every position from logits_from on, ascending ([vocab] each; position of the input token).
   std::function<void(int64_t position, std::span<const float> logits)> on_logits;
   int64_t logits_from = 0;
@@ -68,7 +94,8 @@ struct Request {
 
 struct EngineOptions {
   PlanOptions plan;
-  int threads = 1;              // of each rank
+  int threads = 1;              // of each rank; 0: one on each physical core that the rank gets
+  bool pin = false;             // bind each thread as placement() says; false: the system moves them about
   int64_t context = 0;          // most positions of a sequence
   int64_t max_sequences = 1;    // decoded together
   int64_t prefill_chunk = 512;  // prompt rows of a step; 0: whole prompts
@@ -78,6 +105,7 @@ struct EngineOptions {
   bool check_comm = false;  // compare every collective across ranks
   FaultInjection faults;
   std::vector<Recorder*> recorders;                          // [ranks] or empty; not owned
+  Trace* trace = nullptr;                                    // gets a lane a rank; not owned; outlives the engine
   std::function<void(int64_t done, int64_t total)> on_load;  // bytes, from the constructing thread
 };
 
@@ -107,6 +135,7 @@ class Engine {
   std::vector<std::future<Completion>> submit(std::vector<Request> requests);
 
   const ShardPlan& plan() const;
+  const Placement& placement() const;
   std::vector<RankReport> reports() const;
 
  private:

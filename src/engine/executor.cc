@@ -2,8 +2,10 @@
 #include "engine/executor.h"
 
 #include <algorithm>
+#include <new>
 #include <system_error>
 
+#include "base/affinity.h"
 #include "base/topology.h"
 
 namespace lockstep {
@@ -19,6 +21,7 @@ struct ExitFault {};
 struct Executor::Rank {
   int rank;
   Group& group;
+  TraceLane* lane;
   Decoder& decoder;
   StepChannel& channel;
 };
@@ -30,6 +33,7 @@ Executor::Executor(const Checkpoint& checkpoint, const ModelSpec& spec, const Sh
       spec_(spec),
       plan_(plan),
       options_(options),
+      placement_(place(read_topology(), options.placement)),
       lead_(std::move(lead)),
       ended_(std::move(ended)),
       reports_(static_cast<size_t>(plan.tp_size())),
@@ -38,8 +42,14 @@ Executor::Executor(const Checkpoint& checkpoint, const ModelSpec& spec, const Sh
   comm.stall = options.stall;
   comm.check = options.check_comm;
   comm.delay = std::chrono::microseconds(options.faults.comm_delay_us);
-  if (plan.tp_size() * options.threads > read_topology().processors) comm.spin.spins = 0;
+  if (placement_.crowded) comm.spin.spins = 0;
   spin_ = comm.spin;
+  lanes_.resize(reports_.size());
+  if (options.trace != nullptr) {
+    for (size_t rank = 0; rank < lanes_.size(); ++rank)
+      lanes_[rank] = &options.trace->add_lane(fmt::format("rank {}", rank));
+  }
+  comm.lanes = lanes_;
   groups_ = make_local_group(plan.tp_size(), comm);
   threads_.reserve(groups_.size());
   try {
@@ -48,8 +58,8 @@ Executor::Executor(const Checkpoint& checkpoint, const ModelSpec& spec, const Sh
   } catch (const std::system_error& error) {
     groups_.front()->abort("a thread could not be started");
     join_all();
-    fail(ErrorKind::DoesNotFit, "{} ranks of {} threads cannot be started: {}; take fewer (--tp-size, --threads)",
-         plan.tp_size(), options.threads, error.what());
+    fail(ErrorKind::DoesNotFit, "{} ranks with {} threads cannot be started: {}; take fewer (--tp-size, --threads)",
+         plan.tp_size(), placement_.threads(), error.what());
   } catch (...) {
     groups_.front()->abort("loading was given up");
     join_all();
@@ -88,16 +98,22 @@ std::vector<RankReport> Executor::reports() const {
 
 void Executor::rank_main(int rank) {
   Group& group = *groups_[static_cast<size_t>(rank)];
+  TraceLane* const lane = lanes_[static_cast<size_t>(rank)];
   try {
-    Team team({options_.threads, spin_, {}});
+    Zone load(lane, ZoneName::Load);
+    settle_thread(rank, 0);
+    const auto threads = static_cast<int>(placement_.ranks[static_cast<size_t>(rank)].threads.size());
+    Team team({threads, spin_, [this, rank](int thread) { settle_thread(rank, thread); }});
     DecoderOptions decoder_options = options_.decoder;
     if (options_.faults.fault && options_.faults.fault->rank == rank) decoder_options.fault = options_.faults.fault;
     if (!options_.recorders.empty()) decoder_options.recorder = options_.recorders[static_cast<size_t>(rank)];
+    decoder_options.lane = lane;
     Decoder decoder(spec_, plan_, checkpoint_, group, team, decoder_options, &loaded_bytes_);
     StepChannel channel(group, {decoder_options.max_rows, decoder_options.max_sequences, decoder_options.pages,
                                 decoder_options.pages_per_sequence, spec_.vocab});
-    Rank self{rank, group, decoder, channel};
+    Rank self{rank, group, lane, decoder, channel};
     first_report(self);
+    load.end();
     group.barrier();
     if (rank == 0) first_ = &self;
     {
@@ -125,6 +141,13 @@ void Executor::rank_main(int rank) {
                          : Error(ErrorKind::RankFailed, failure));
 }
 
+// On the thread itself, before it touches memory that is to be near it.
+void Executor::settle_thread(int rank, int thread) const {
+  name_this_thread(fmt::format("rank{}.{}", rank, thread));
+  const auto& processors = placement_.ranks[static_cast<size_t>(rank)].threads[static_cast<size_t>(thread)];
+  if (!processors.empty()) bind_this_thread(processors);
+}
+
 void Executor::first_report(const Rank& rank) {
   const std::lock_guard lock(mutex_);
   RankReport& report = reports_[static_cast<size_t>(rank.rank)];
@@ -139,12 +162,15 @@ void Executor::first_report(const Rank& rank) {
 void Executor::step_one(Rank& rank, int64_t step, const StepRows& rows, const LogitSink& sink) {
   for (const PageAssignment& page : rows.pages) rank.decoder.set_page(page.sequence, page.index, page.page);
   const Clock::time_point begin = Clock::now();
+  StepZone zone(rank.lane, step, begin);
   const CommCounters before = rank.group.counters();
   rank.group.begin_step(step);
   inject_fault(rank, step);
   rank.decoder.forward(rows.batch(), step, sink);
   const CommCounters after = rank.group.counters();
-  const double whole = std::chrono::duration<double>(Clock::now() - begin).count();
+  const Clock::time_point end = Clock::now();
+  zone.end(end);
+  const double whole = std::chrono::duration<double>(end - begin).count();
   const double comm = static_cast<double>(after.comm_ns - before.comm_ns) * 1e-9;
   const double wait = static_cast<double>(after.wait_ns - before.wait_ns) * 1e-9;
   const std::lock_guard lock(mutex_);
@@ -177,6 +203,8 @@ void Executor::fail_group(int rank, std::exception_ptr error) noexcept {
   } catch (const Error& known) {
     follows = known.kind() == ErrorKind::RankFailed;
     what = known.what();
+  } catch (const std::bad_alloc&) {
+    what = "out of memory";
   } catch (const std::exception& other) {
     what = other.what();
   } catch (...) {

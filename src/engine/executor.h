@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/placement.h"
 #include "engine/engine.h"
 #include "engine/step.h"
 
@@ -20,11 +21,12 @@ namespace lockstep {
 
 struct ExecutorOptions {
   DecoderOptions decoder;  // of every rank; fault and recorder are filled in rank by rank
-  int threads = 1;
+  PlacementOptions placement;
   std::chrono::milliseconds stall{2000};
   bool check_comm = false;
   FaultInjection faults;
   std::vector<Recorder*> recorders;
+  Trace* trace = nullptr;
   std::function<void(int64_t done, int64_t total)> on_load;
 };
 
@@ -46,12 +48,18 @@ class Executor {
   // stalled.
   void idle();
 
+  // Rank 0's; nullptr when nothing is traced.
+  TraceLane* lane() const { return lanes_.front(); }
+
+  const Placement& placement() const { return placement_; }
+
   // Waits for the step under way, if any.
   std::vector<RankReport> reports() const;
 
  private:
   struct Rank;
   void rank_main(int rank);
+  void settle_thread(int rank, int thread) const;
   void step_one(Rank& rank, int64_t step, const StepRows& rows, const LogitSink& sink);
   void inject_fault(const Rank& rank, int64_t step) const;
   void first_report(const Rank& rank);
@@ -64,9 +72,11 @@ class Executor {
   const ModelSpec& spec_;
   const ShardPlan& plan_;
   const ExecutorOptions options_;
+  const Placement placement_;
   const std::function<void(Executor&)> lead_;
   const std::function<void(const Error& cause)> ended_;
   SpinPolicy spin_;
+  std::vector<TraceLane*> lanes_;               // [ranks]
   std::vector<std::unique_ptr<Group>> groups_;  // [ranks]
 
   Rank* first_ = nullptr;              // rank 0, while it leads

@@ -3,7 +3,7 @@
 // Tokenizers are made from plain data (constructors take values, not paths); they know no tensors and no engine. A
 // tokenizer is immutable after construction and may be used by several threads at once. bpe.cc is byte-level BPE as
 // published by GPT-2; pre_tokenizer.cc holds the split patterns GGUF files name; stream_decoder.cc turns a sequence of
-// tokens into whole characters.
+// tokens into whole characters; stop_matcher.cc ends a text at a stop string.
 #pragma once
 
 #include <cstdint>
@@ -93,6 +93,32 @@ class StreamDecoder {
   const Tokenizer& tokenizer_;
   const bool show_special_;
   std::string pending_;  // at most three bytes: the beginning of a character
+};
+
+// Finds where stop strings end a text that arrives in pieces; how it is cut makes no difference. The first byte at
+// which some stop string is complete decides; of those that are complete there, the longest counts. The text ends
+// before it. One text, one thread; the work is at most bytes of the text x stop strings.
+class StopMatcher {
+ public:
+  // Any number of them; any bytes. Throws Error(Usage) for an empty one.
+  explicit StopMatcher(const std::vector<std::string>& stops);
+  // The text that is certain after this piece: all but the longest end that may still become a stop string. Nothing
+  // once the text has ended.
+  std::string push(std::string_view text);
+  // What is left when no more comes.
+  std::string finish();
+  bool stopped() const { return stopped_; }
+
+ private:
+  struct Stop {
+    std::string text;
+    std::vector<size_t> borders;  // [n]: bytes of the longest proper prefix of text[0, n) that also ends it
+    size_t matched = 0;           // bytes of the longest prefix that the text so far ends with; below the whole
+    void advance(char byte);
+  };
+  std::vector<Stop> stops_;
+  std::string held_;
+  bool stopped_ = false;
 };
 
 }  // namespace lockstep

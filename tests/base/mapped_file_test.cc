@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
@@ -38,6 +39,12 @@ std::string text(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
+std::string part(const MappedFile& file, size_t offset, size_t size) {
+  std::string to(size, '\0');
+  file.read(offset, std::as_writable_bytes(std::span(to)));
+  return to;
+}
+
 void expect_refused(const std::filesystem::path& path, ErrorKind kind, const std::string& reason) {
   try {
     const MappedFile file(path);
@@ -67,17 +74,38 @@ TEST_F(MappedFileTest, MovesOwnership) {
   third = std::move(second);
   EXPECT_EQ(third.bytes().data(), data);
   EXPECT_EQ(text(third), "content");
+  EXPECT_EQ(part(third, 3, 4), "tent");
+  EXPECT_TRUE(first.bytes().empty());  // NOLINT(bugprone-use-after-move): what is left is empty
   EXPECT_EQ(third.path(), (folder_ / "file").string());
 }
 
-TEST_F(MappedFileTest, AdviceChangesNoByteWhateverTheRange) {
-  const MappedFile file(write(std::string(9'000, 'y')));
-  for (const size_t begin : {size_t{0}, size_t{1}, size_t{4096}, size_t{8999}, size_t{9000}, SIZE_MAX}) {
-    for (const size_t size : {size_t{0}, size_t{1}, size_t{9000}, SIZE_MAX}) {
-      file.done_with(begin, size);
+TEST_F(MappedFileTest, ReadsAnyPart) {
+  std::string content;
+  for (int i = 0; i < 3'000; ++i) content += std::to_string(i);
+  const MappedFile file(write(content));
+  for (const size_t offset : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, content.size()}) {
+    for (const size_t size : {size_t{0}, size_t{1}, size_t{5'000}, content.size()}) {
+      if (offset + size > content.size()) continue;
+      EXPECT_EQ(part(file, offset, size), content.substr(offset, size));
     }
   }
-  EXPECT_EQ(text(file), std::string(9'000, 'y'));
+}
+
+TEST_F(MappedFileTest, ReadingAFileThatWasCutShortNamesItAndTheSizes) {
+  const auto path = write(std::string(9'000, 'y'));
+  const MappedFile file(path);
+  std::filesystem::resize_file(path, 8'500);
+  EXPECT_EQ(part(file, 0, 8'500), std::string(8'500, 'y'));
+  for (const size_t offset : {size_t{8'200}, size_t{8'500}, size_t{8'600}}) {
+    try {
+      part(file, offset, 400);
+      FAIL() << "read at " << offset;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Io);
+      EXPECT_THAT(error.what(), HasSubstr(path.string() + ": it ends before byte "));
+      EXPECT_THAT(error.what(), HasSubstr("had 9000 bytes when it was opened"));
+    }
+  }
 }
 
 TEST_F(MappedFileTest, RefusesWhatIsNoRegularFile) {

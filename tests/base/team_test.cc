@@ -46,6 +46,10 @@ TEST_P(Teams, SplitsEveryElementToOneThreadAtMultiples) {
         for (int64_t i = begin; i < end; ++i) ++owners[static_cast<size_t>(i)];
       });
       for (const int owner : owners) ASSERT_EQ(owner, 1);
+      team.split(count, multiple, [&](int64_t begin, int64_t end, int thread) {
+        EXPECT_EQ(team.part(count, multiple, thread).begin, begin);
+        EXPECT_EQ(team.part(count, multiple, thread).end, end);
+      });
     }
   }
 }

@@ -3,10 +3,15 @@
 #include "decoder/weights.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
+#include <random>
 #include <set>
 
+#include "base/error.h"
+#include "support/fake_checkpoint.h"
 #include "support/tiny_models.h"
 
 namespace lockstep {
@@ -133,6 +138,60 @@ TEST(SlicesCoverage, EveryFormatIsDividedByEight) {
     }
   }
   EXPECT_EQ(divided.size(), dtype_table().size());
+}
+
+// Rows of more than 8 KiB, whose runs are read one by one; and shorter ones that no span of rows ends with.
+TEST(WeightsRead, RowsOfAnyLengthGiveTheirRuns) {
+  for (const int64_t ffn : {160, 2048, 2112, 5000}) {
+    FakeCheckpoint file = fake_llama({.hidden = 96, .heads = 6, .kv_heads = 2, .head_dim = 16, .ffn = ffn});
+    std::vector<std::vector<std::byte>> data;
+    std::mt19937 random(7);
+    for (TensorInfo& tensor : file.list) {
+      auto& bytes = data.emplace_back(static_cast<size_t>(tensor.elements) * 4);
+      std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<std::byte>(random()); });
+      tensor.bytes = bytes;
+    }
+    const ModelSpec spec = read_model(file);
+    const ShardPlan plan = make_plan(spec, {.tp_size = 3});
+    auto groups = make_local_group(3, {});
+    for (int rank = 0; rank < 3; ++rank) {
+      Team team({2, {}, {}});
+      const Weights weights(spec, plan, rank, file, *supported_kernels().back(), *groups[static_cast<size_t>(rank)],
+                            team, nullptr);
+      const Weight& down = weights.get(Role::FfnDown, 1);
+      const Slice& slice = down.plan->slices[static_cast<size_t>(rank)];
+      const std::byte* whole = file.find("blk.1.ffn_down.weight")->bytes.data();
+      ASSERT_EQ(down.matrix.rows, 96);
+      ASSERT_EQ(down.matrix.row_bytes, (slice.end - slice.begin) * 4);
+      for (int64_t row = 0; row < 96; ++row) {
+        ASSERT_EQ(std::memcmp(down.matrix.data + row * down.matrix.row_bytes, whole + (row * ffn + slice.begin) * 4,
+                              static_cast<size_t>(down.matrix.row_bytes)),
+                  0)
+            << "row " << row << " of rank " << rank << ", feed-forward " << ffn;
+      }
+    }
+  }
+}
+
+// Cut short after it was opened and checked, wherever that is: an error, neither a signal nor weights of nothing.
+TEST(WeightsRead, AFileThatWasCutShortIsNamed) {
+  const std::filesystem::path path = testing::TempDir() + "lockstep-cut-" + std::to_string(::getpid()) + ".gguf";
+  for (const double part : {0.05, 0.5, 0.999}) {
+    std::filesystem::copy_file(LOCKSTEP_FIXTURES "/tiny/blocks_q8_0.gguf", path,
+                               std::filesystem::copy_options::overwrite_existing);
+    const TinyModel model(Checkpoint::open(path));
+    std::filesystem::resize_file(path,
+                                 static_cast<uintmax_t>(part * static_cast<double>(model.checkpoint->file_bytes())));
+    const ShardPlan plan = make_plan(model.spec, {.tp_size = 2});
+    try {
+      const Loaded loaded(model, plan);
+      FAIL() << "loaded";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Io);
+      EXPECT_NE(std::string(error.what()).find(path.string() + ": it ends before byte"), std::string::npos);
+    }
+  }
+  std::filesystem::remove(path);
 }
 
 INSTANTIATE_TEST_SUITE_P(TinyModels, Slices, testing::ValuesIn(tiny_model_names()), [](const auto& name) {

@@ -81,6 +81,64 @@ class CommandTest(ProgramTest):
         full = self.json_of("generate", "-m", self.ids_only, "--tokens", ",".join(["1"] * 250), "-n", "100")
         self.assertEqual((len(full["tokens"]), full["finish_reason"]), (7, "length"))
 
+    def test_stop_strings(self):
+        """The text ends before the first to be complete, whatever its characters; no token is generated after it."""
+        run = ["generate", "-m", self.model, "-p", "Hello", "--ignore-eos", "--temp", "2", "--seed", "3"]
+        whole = self.json_of(*run, "-n", "60")
+        self.assertEqual(whole["finish_reason"], "length")
+        for begin, size in ((0, 1), (20, 1), (20, 4), (40, 3)):
+            stop = whole["text"][begin : begin + size]
+            end = whole["text"].index(stop)
+            report = self.json_of(*run, "-n", "100", "--stop", "not there", "--stop", stop)
+            self.assertEqual((report["text"], report["finish_reason"]), (whole["text"][:end], "stop"))
+            self.assertEqual(report["tokens"], whole["tokens"][: len(report["tokens"])])
+            shown = bytes(report["tokens"]).decode(errors="replace")
+            self.assertLess(len(shown) - end - len(stop), 2)  # what could not be a character takes one byte more to show
+            streamed = self.succeed(*run, "-n", "100", "--stop=" + stop)
+            self.assertEqual(streamed.stdout.decode(), whole["text"][:end] + "\n")
+        for stop in ("{}", "[x]", "--json", "%%"):
+            self.assertEqual(self.json_of(*run, "-n", "5", "--stop", stop)["tokens"], whole["tokens"][:5])
+        # Half a stop string at the end is text like any other.
+        last = self.json_of(*run, "-n", "5", "--stop", whole["text"][4] + "\N{SNOWMAN}")
+        self.assertEqual(last["finish_reason"], "length")
+        self.assertEqual(last["text"], self.json_of(*run, "-n", "5")["text"])
+
+    def test_penalties_and_bias(self):
+        run = ["generate", "-m", self.ids_only, "--tokens", "1,2,3", "-n", "30"]
+        plain = self.json_of(*run)["tokens"]
+        self.assertLess(len(set(plain)), 30)  # greedy decoding repeats itself
+        first = plain[0]
+        self.assertNotIn(first, self.json_of(*run, "--logit-bias", f"{first}:-inf")["tokens"])
+        self.assertEqual(set(self.json_of(*run, "--logit-bias", "9:1e6")["tokens"]), {9})
+        self.assertEqual(self.json_of(*run, "--logit-bias", "9:0", "--repeat-penalty", "1")["tokens"], plain)
+        for penalty in (["--repeat-penalty", "1000"], ["--presence-penalty", "2"], ["--frequency-penalty", "2"]):
+            other = self.json_of(*run, *penalty)["tokens"]
+            self.assertGreater(len(set(other)), len(set(plain)), penalty)
+            self.assertEqual(other, self.json_of(*run, *penalty, "--tp-size", "7")["tokens"])
+        none = [word for token in range(257) for word in ("--logit-bias", f"{token}:-inf")]
+        self.refuse(2, ["no token", "position 3", "--logit-bias"], *run, *none, "--quiet")
+
+    def test_logprobs(self):
+        run = ["generate", "-m", self.ids_only, "--tokens", "5,6,7", "-n", "4", "--temp", "1", "--seed", "5"]
+        report = self.json_of(*run, "--logprobs", "3", "--logit-bias", "200:3", "--top-k", "9")
+        self.assertEqual(list(report), [*GENERATE_KEYS, "logprobs"])
+        self.assertEqual([entry["token"] for entry in report["logprobs"]], report["tokens"])
+        out = self.folder / "logprobs.npy"
+        context = ",".join(map(str, [5, 6, 7, *report["tokens"][:-1]]))
+        self.succeed("logits", "-m", self.ids_only, "--tokens", context, "--out", out)
+        rows = [row for row in struct.iter_unpack("<257f", out.read_bytes()[-6 * 257 * 4 :])][-4:]
+        for entry, row in zip(report["logprobs"], rows, strict=True):
+            self.assertEqual(list(entry), ["token", "logprob", "top"])
+            total = math.log(sum(map(math.exp, row)))
+            self.assertAlmostEqual(entry["logprob"], row[entry["token"]] - total, places=9)
+            likeliest = sorted(range(257), key=lambda token: (-row[token], token))[:3]
+            self.assertEqual([other["token"] for other in entry["top"]], likeliest)
+            for other in entry["top"]:
+                self.assertEqual(list(other), ["token", "logprob"])
+                self.assertAlmostEqual(other["logprob"], row[other["token"]] - total, places=9)
+        self.assertEqual([entry["top"] for entry in self.json_of(*run, "--logprobs", "0")["logprobs"]], [[]] * 4)
+        self.assertNotIn("logprobs", self.json_of(*run))
+
     def test_generate_without_a_tokenizer(self):
         report = self.json_of("generate", "-m", self.ids_only, "--tokens", "7 8, 9", "-n", "5")
         self.assertEqual((report["text"], report["prompt_tokens"], len(report["tokens"])), ("", 3, 5))

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 
 #include "engine/engine.h"
 #include "support/tiny_models.h"
@@ -154,6 +155,42 @@ TEST_P(Exact, WithHalfPrecisionCaches) {
     const std::vector<float> expected = logits_of(model, {}, dtype);
     EXPECT_NE(std::memcmp(expected.data(), one_rank.data(), expected.size() * sizeof(float)), 0);
     for (const int size : {2, 3}) expect_same(expected, model, {{.tp_size = size}, 2, 7, 7}, dtype);
+  }
+}
+
+// With everything that sampling knows; log-probabilities are compared with == too.
+TEST_P(Exact, DrawsTheSameTokens) {
+  const auto run = [&](int size, uint64_t seed) {
+    EngineOptions options;
+    options.plan.tp_size = size;
+    options.context = 64;
+    options.prefill_chunk = size;
+    Request request;
+    request.tokens = prompt(20, model.spec.vocab, 2);
+    request.max_tokens = 40;
+    request.sampling = {.logit_bias = {{1, 2.0}, {2, -std::numeric_limits<double>::infinity()}},
+                        .repeat_penalty = 1.2,
+                        .presence_penalty = 0.5,
+                        .frequency_penalty = 0.3,
+                        .temperature = 1,
+                        .top_k = 40,
+                        .top_p = 0.95,
+                        .min_p = 0.01,
+                        .seed = seed,
+                        .logprobs = 2};
+    Engine engine(*model.checkpoint, model.spec, options);
+    return engine.submit(std::move(request)).get();
+  };
+  const Completion one = run(1, 7);
+  EXPECT_EQ(one.tokens.size(), 40U);
+  EXPECT_NE(run(1, 8).tokens, one.tokens);
+  for (const int size : {2, 3, 7}) {
+    if (size > largest_tp_size(model.spec)) continue;
+    const Completion other = run(size, 7);
+    EXPECT_EQ(other.tokens, one.tokens) << "tp " << size;
+    for (size_t i = 0; i < one.tokens.size(); ++i) {
+      EXPECT_EQ(other.logprobs.at(i).logprob, one.logprobs.at(i).logprob) << "tp " << size << ", token " << i;
+    }
   }
 }
 

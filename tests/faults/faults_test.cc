@@ -214,7 +214,7 @@ TEST(Faults, ACallbackThatThrowsEndsItsOwnRequest) {
         if (position == 9) throw std::runtime_error("no more logits");
       };
     } else {
-      requests[1].on_token = [](int32_t) -> bool { throw std::runtime_error("no more tokens"); };
+      requests[1].on_token = [](const PickedToken&) -> bool { throw std::runtime_error("no more tokens"); };
     }
     auto futures = engine.submit(std::move(requests));
     EXPECT_THROW(futures[at_logits ? 0 : 1].get(), std::runtime_error);
@@ -281,7 +281,7 @@ TEST(Faults, EvictionAndCancelDoNotChangeTheOthers) {
       requests[i].sampling = {.temperature = 1, .seed = i};
     }
     int seen = 0;
-    if (cancel) requests[0].on_token = [&seen](int32_t) { return ++seen < 5; };
+    if (cancel) requests[0].on_token = [&seen](const PickedToken&) { return ++seen < 5; };
     std::vector<std::vector<int32_t>> tokens;
     for (auto& future : engine.submit(std::move(requests))) tokens.push_back(future.get().tokens);
     return tokens;

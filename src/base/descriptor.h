@@ -1,0 +1,28 @@
+// An open file descriptor, closed by its owner's end.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace lockstep {
+
+// Move-only; holds -1 when it owns nothing.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+// The end of a trace: written when the run is done, or when it has failed.
+#include "cli/trace_file.h"
+
+#include <spdlog/spdlog.h>
+
+#include <exception>
+#include <utility>
+
+#include "base/error.h"
+#include "base/quoted.h"
+
+namespace lockstep {
+
+TraceFile::TraceFile(const std::optional<std::string>& path, const Checkpoint& checkpoint) {
+  if (path) file_ = std::make_unique<OutputFile>("--trace", *path, checkpoint);
+}
+
+TraceFile::~TraceFile() {
+  if (trace_.lanes().empty()) return;
+  try {
+    close();
+  } catch (const std::exception& error) {  // not what the user has to hear of first
+    spdlog::warn("{}", one_line(error.what()));
+  }
+}
+
+void TraceFile::close() {
+  const auto file = std::exchange(file_, nullptr);  // once, whatever happens
+  if (file == nullptr) return;
+  trace_.write_json([&file](std::string_view piece) { file->write(piece.data(), piece.size()); });
+  file->close();
+  if (trace_.dropped() > 0) {
+    spdlog::warn("--trace: {} zones were dropped, as a rank keeps {}; the file says from where on", trace_.dropped(),
+                 Trace::kZonesPerLane);
+  }
+}
+
+}  // namespace lockstep
