@@ -43,7 +43,7 @@ class VocabularyReader {
     check_special_tokens();
     parts.tokens = read_tokens();
     parts.byte_tokens = find_byte_tokens();
-    parts.merges = read_merges();
+    parts.merges = read_merges(parts.tokens);
     parts.bos = read_id("bos_token_id", v_.bos);
     read_id("unknown_token_id", v_.unknown);
     read_id("padding_token_id", v_.padding);
@@ -163,7 +163,7 @@ class VocabularyReader {
     return byte_tokens;
   }
 
-  std::vector<Merge> read_merges() const {
+  std::vector<Merge> read_merges(const std::vector<BpeTokenizer::Token>& tokens) const {
     std::vector<Merge> merges;
     std::unordered_set<uint64_t> seen;
     merges.reserve(v_.merges.size());
@@ -180,9 +180,23 @@ class VocabularyReader {
       if (!seen.insert(uint64_t{static_cast<uint32_t>(m.left)} << 32 | static_cast<uint32_t>(m.right)).second) {
         bad("tokenizer.ggml.merges[{}] is {}, which an earlier entry is too", i, in_quotes(merge));
       }
+      check_bytes(i, m, tokens);
       merges.push_back(m);
     }
     return merges;
+  }
+
+  // A control or user-defined token stands for its text, a normal one for what the byte-level alphabet makes of it:
+  // where they differ, merging would change the text.
+  void check_bytes(size_t merge, const Merge& m, const std::vector<BpeTokenizer::Token>& tokens) const {
+    const auto bytes = [&](TokenId id) -> std::string_view { return tokens[static_cast<size_t>(id)].bytes; };
+    if (bytes(m.result).size() == bytes(m.left).size() + bytes(m.right).size() &&
+        bytes(m.result).starts_with(bytes(m.left)) && bytes(m.result).ends_with(bytes(m.right))) {
+      return;
+    }
+    bad("tokenizer.ggml.merges[{}] is {}, but tokenizer.ggml.tokens[{}] stands for other bytes than its two parts [{}] "
+        "and [{}]: only tokens of type 1, 5 and 6 are written in the byte-level alphabet",
+        merge, in_quotes(v_.merges[merge]), m.result, m.left, m.right);
   }
 
   TokenId merge_part(size_t merge, std::string_view text) const {

@@ -2,15 +2,14 @@
 // The faults are those that broke other readers: counts and lengths that wrap, dimensions, offsets, types, alignments.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <filesystem>
-#include <fstream>
 #include <ostream>
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "malformed/folder.h"
 #include "malformed/gguf_writer.h"
+#include "malformed/whole_program.h"
 
 namespace lockstep {
 namespace {
@@ -23,28 +22,6 @@ constexpr uint64_t kTwo31 = uint64_t{1} << 31;
 constexpr uint64_t kTwo62 = uint64_t{1} << 62;
 constexpr uint64_t kTwo63 = uint64_t{1} << 63;
 constexpr uint64_t kMax = UINT64_MAX;
-
-// A folder of its own for each test.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "lockstep-gguf-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::filesystem::filesystem_error("mkdtemp", std::error_code());
-    path_ = name;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-
-  std::filesystem::path write(const std::string& name, std::string_view bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-    return path_ / name;
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 void expect_refused(const std::filesystem::path& path, ErrorKind kind, const std::string& message) {
   try {
@@ -70,6 +47,13 @@ class BadGguf : public ::testing::TestWithParam<BadFile> {};
 TEST_P(BadGguf, IsRefusedByName) {
   const Folder folder;
   expect_refused(folder.write("bad.gguf", GetParam().bytes), GetParam().kind, GetParam().message);
+}
+
+TEST_P(BadGguf, EndsTheProgramInOneLine) {
+  const Folder folder;
+  const auto file = folder.write("bad.gguf", GetParam().bytes).string();
+  EXPECT_EXIT(run_program({"inspect", "--model", file}), ::testing::ExitedWithCode(1),
+              one_line_saying(GetParam().message));
 }
 
 auto param_name = [](const auto& param_info) { return param_info.param.name; };

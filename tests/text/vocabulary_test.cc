@@ -99,6 +99,21 @@ const std::vector<Refusal> kRefusals{
     {"MergeUnknownResult", [](auto& v) { v.merges[1] = "b c"; }, ErrorKind::Malformed, "but 'bc' is not in"},
     {"MergeTwice", [](auto& v) { v.merges.push_back("a b"); }, ErrorKind::Malformed,
      "tokenizer.ggml.merges[2] is 'a b', which an earlier entry is too"},
+    {"MergeIntoLiteralControlToken",
+     [](auto& v) {
+       v.tokens = {"a", "\u0120", "\u0120a", "x", "y", "z", "u", "w"}, v.types[2] = 3, v.merges = {"\u0120 a"};
+     },
+     ErrorKind::Malformed, "tokenizer.ggml.tokens[2] stands for other bytes than its two parts [1] and [0]"},
+    {"MergeOfLiteralUserDefinedToken",
+     [](auto& v) {
+       v.tokens = {"a", "\u0120", "\u0120a", "x", "y", "z", "u", "w"}, v.types[1] = 4, v.merges = {"\u0120 a"};
+     },
+     ErrorKind::Malformed, "tokenizer.ggml.tokens[2] stands for other bytes than its two parts [1] and [0]"},
+    {"MergeOutsideTheAlphabet",
+     [](auto& v) {
+       v.tokens = {"\u65E5", "\u0120", "\u65E5\u0120", "x", "y", "z", "u", "w"}, v.merges = {"\u65E5 \u0120"};
+     },
+     ErrorKind::Malformed, "tokenizer.ggml.tokens[2] stands for other bytes than its two parts [0] and [1]"},
     {"BosTooLarge", [](auto& v) { v.bos = 8; }, ErrorKind::Malformed,
      "tokenizer.ggml.bos_token_id is 8; ids are 0 to 7"},
     {"EosNegative", [](auto& v) { v.eos = -1; }, ErrorKind::Malformed, "tokenizer.ggml.eos_token_id is -1"},
@@ -116,6 +131,16 @@ TEST(Vocabulary, RefusesTheOtherIds) {
     EXPECT_THROW(Tokenizer::from_gguf(vocabulary), Error);
     vocabulary.*member = 7;
     EXPECT_NO_THROW(Tokenizer::from_gguf(vocabulary));
+  }
+}
+
+// A padding token that was an ordinary one, as fine-tunes have them.
+TEST(Vocabulary, MergesMayMakeSpecialTokensOfTheSameBytes) {
+  VocabularyJson json = small();
+  json.types[3] = 3, json.types[4] = 4;  // ab, abc
+  const auto tokenizer = Tokenizer::from_gguf(json.view());
+  for (const auto special : {SpecialTokens::AsText, SpecialTokens::Parse}) {
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode("abcaabb", special), true), "abcaabb");
   }
 }
 

@@ -41,16 +41,25 @@ RopeSpec read_rope(const Metadata& metadata, int64_t head_dim) {
   rope.pairs = RopeSpec::Pairs::Adjacent;
   rope.rotary = metadata.get_int("llama.rope.dimension_count", 2, head_dim).value_or(head_dim);
   if (rope.rotary % 2 != 0) {
-    fail(ErrorKind::Malformed, "{}: llama.rope.dimension_count is {}; it must be even", metadata.file(), rope.rotary);
+    fail(ErrorKind::Malformed,
+         "{}: the rotary width is {} (llama.rope.dimension_count, else the width of a head); it must be even",
+         metadata.file(), rope.rotary);
   }
-  const auto positive = [&](std::string_view key, double otherwise) {
+  const auto above = [&](double limit, std::string_view key, double otherwise) {
     const double value = metadata.get_float(key).value_or(otherwise);
-    if (value <= 0) fail(ErrorKind::Malformed, "{}: {} is {}; it must be positive", metadata.file(), key, value);
+    if (value <= limit) {
+      fail(ErrorKind::Malformed, "{}: {} is {}; it must be above {}", metadata.file(), key, value, limit);
+    }
     return value;
   };
-  rope.base = positive("llama.rope.freq_base", 10000);
+  const auto positive = [&](std::string_view key, double otherwise) { return above(0, key, otherwise); };
+  rope.base = above(1, "llama.rope.freq_base", 10000);
   const std::string_view kind = metadata.get_string("llama.rope.scaling.type").value_or("none");
-  rope.factor = positive("llama.rope.scaling.factor", 1);
+  rope.factor = metadata.get_float("llama.rope.scaling.factor").value_or(1);
+  if (rope.factor < 1) {
+    fail(ErrorKind::Malformed, "{}: llama.rope.scaling.factor is {}; it must be at least 1", metadata.file(),
+         rope.factor);
+  }
   if (kind == "linear") {
     rope.scaling = RopeSpec::Scaling::Linear;
   } else if (kind == "yarn") {
@@ -88,11 +97,12 @@ ModelSpec read(const Checkpoint& checkpoint) {
     fail(ErrorKind::Malformed, "{}: the vocabulary has {} entries; allowed are 1 to {}", metadata.file(), spec.vocab,
          INT32_MAX);
   }
-  spec.norm_eps = static_cast<float>(metadata.require_float("llama.attention.layer_norm_rms_epsilon"));
-  if (spec.norm_eps < 0) {
-    fail(ErrorKind::Malformed, "{}: llama.attention.layer_norm_rms_epsilon is {}; it must not be negative",
-         metadata.file(), spec.norm_eps);
+  const double norm_eps = metadata.require_float("llama.attention.layer_norm_rms_epsilon");
+  if (norm_eps < 0 || norm_eps > 1) {
+    fail(ErrorKind::Malformed, "{}: llama.attention.layer_norm_rms_epsilon is {}; it must be from 0 to 1",
+         metadata.file(), norm_eps);
   }
+  spec.norm_eps = static_cast<float>(norm_eps);
 
   LayerSpec layer;
   layer.heads = metadata.require_int("llama.attention.head_count", 1, kMax);
