@@ -33,11 +33,11 @@ std::vector<int> allowed_processors() {
   return processors;
 }
 
-void bind_this_thread(std::span<const int> processors) {
+void pin_this_thread(std::span<const int> processors) {
   ProcessorSet set{};
   for (const int processor : processors) CPU_SET_S(processor, sizeof(set), set.data());
   if (sched_setaffinity(0, sizeof(set), set.data()) == 0) return;
-  fail(ErrorKind::Io, "a thread cannot be bound to processors {}: {}; --no-pin leaves the choice to the system",
+  fail(ErrorKind::Io, "a thread cannot be pinned to processors {}: {}; --no-pin leaves the choice to the system",
        format_processors(processors), std::generic_category().message(errno));
 }
 

@@ -13,7 +13,7 @@ std::vector<int> allowed_processors();
 
 // Lets the calling thread run on these processors only. Threads that it starts inherit them. Throws Error(Io) that
 // names them when the system refuses.
-void bind_this_thread(std::span<const int> processors);
+void pin_this_thread(std::span<const int> processors);
 
 // At most 15 bytes; the rest is cut.
 void name_this_thread(const std::string& name);

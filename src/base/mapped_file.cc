@@ -51,7 +51,7 @@ void MappedFile::read(size_t offset, std::span<std::byte> to) const {
   while (!to.empty()) {
     const ssize_t count = ::pread(file_.get(), to.data(), to.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_errno(path_, fmt::format("read {} bytes at byte {}", to.size(), offset));
+    if (count < 0) fail_errno(path_, fmt::format("read {} bytes at byte {}", to.size(), offset + 1));
     if (count == 0) {
       fail(ErrorKind::Io, "{}: it ends before byte {}, but had {} bytes when it was opened; it was cut short meanwhile",
            path_, offset + 1, size_);

@@ -138,11 +138,11 @@ bool alike(const RankPlacement& a, const RankPlacement& b) {
 std::string describe(const RankPlacement& rank, size_t count) {
   const auto& threads = rank.threads;
   const bool share = count > 1 || threads[0].size() > 1 || (threads.size() > 1 && threads[0] == threads[1]);
-  std::vector<int> bound;
-  for (const auto& thread : threads) bound.insert(bound.end(), thread.begin(), thread.end());
+  std::vector<int> pinned;
+  for (const auto& thread : threads) pinned.insert(pinned.end(), thread.begin(), thread.end());
   return fmt::format("{} {}, {} {}{} {} {}", rank.nodes.size() == 1 ? "node" : "nodes", format_processors(rank.nodes),
                      threads.size(), threads.size() == 1 ? "thread" : "threads", count > 1 ? " each" : "",
-                     share ? "sharing" : "on", processors(share ? rank.processors : bound));
+                     share ? "sharing" : "on", processors(share ? rank.processors : pinned));
 }
 
 }  // namespace
@@ -170,7 +170,7 @@ Placement place(const Topology& topology, const PlacementOptions& options) {
     const auto threads = static_cast<size_t>(options.threads > 0 ? options.threads : territory.default_threads);
     const bool share = too_many || territory.shared || threads > rank.processors.size();
     placement.crowded = placement.crowded || share;
-    if (!options.bind) {
+    if (!options.pin) {
       rank.threads.resize(threads);
     } else if (share) {
       rank.threads.assign(threads, rank.processors);
@@ -185,7 +185,7 @@ Placement place(const Topology& topology, const PlacementOptions& options) {
 std::string describe(const Placement& placement) {
   const RankPlacement& first = placement.ranks.front();
   if (first.threads.front().empty()) {
-    return fmt::format("{} threads, not bound to processors", placement.threads());
+    return fmt::format("{} threads, not pinned", placement.threads());
   }
   std::string text;
   const auto& ranks = placement.ranks;

@@ -1,4 +1,4 @@
-// Which memory nodes and processors each rank gets, and what each of its threads is bound to: pure functions of the
+// Which memory nodes and processors each rank gets, and what each of its threads is pinned to: pure functions of the
 // topology, so that machines nobody has at hand can be tested.
 #pragma once
 
@@ -11,15 +11,15 @@ namespace lockstep {
 
 struct PlacementOptions {
   int ranks = 1;
-  int threads = 0;   // of each rank; 0: one on each physical core the rank has
-  bool bind = true;  // false: threads run where the system puts them
+  int threads = 0;  // of each rank; 0: one on each physical core the rank has
+  bool pin = true;  // false: threads run where the system puts them
 };
 
 // Processors and nodes by the operating system's numbers.
 struct RankPlacement {
   std::vector<int> nodes;
   std::vector<int> processors;            // one of each core first, then the hyper-threads beside those
-  std::vector<std::vector<int>> threads;  // [threads] what each is bound to: one processor or all; empty: not bound
+  std::vector<std::vector<int>> threads;  // [threads] what each is pinned to: one processor or all; empty: not pinned
 };
 
 struct Placement {

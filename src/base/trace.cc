@@ -5,6 +5,7 @@
 
 #include <array>
 #include <iterator>
+#include <new>
 
 namespace lockstep {
 namespace {
@@ -85,11 +86,18 @@ std::span<const ZoneInfo> zone_table() {
 }
 
 TraceEvent* TraceLane::open(ZoneName zone, int32_t layer, const char* site, TraceClock::time_point begin) {
-  if (size_ == events_.size()) {
+  if (dropped_ == 0 && size_ < capacity_ && size_ == blocks_.size() * kBlock) {
+    try {
+      blocks_.emplace_back(kBlock);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  if (dropped_ > 0 || size_ == capacity_ || size_ == blocks_.size() * kBlock) {
     if (dropped_++ == 0) full_since_ = begin;
     return nullptr;
   }
-  TraceEvent& event = events_[size_++];
+  TraceEvent& event = blocks_[size_ / kBlock][size_ % kBlock];
+  ++size_;
   event = {.begin = begin, .duration = {}, .site = site, .step = step_, .layer = layer, .zone = zone};
   return &event;
 }
@@ -109,7 +117,8 @@ void Trace::write_json(FunctionRef<void(std::string_view piece)> put) const {
     const std::string place = fmt::format("\"pid\":{},\"tid\":{}", kProcess, thread);
     out.add(",\n{{\"name\":\"thread_name\",\"ph\":\"M\",{},\"args\":{{\"name\":\"{}\"}}}}", place, lane.name());
     out.add(",\n{{\"name\":\"thread_sort_index\",\"ph\":\"M\",{},\"args\":{{\"sort_index\":{}}}}}", place, thread);
-    for (const TraceEvent& event : lane.events()) {
+    for (size_t i = 0; i < lane.size(); ++i) {
+      const TraceEvent& event = lane.event(i);
       const ZoneInfo& zone = kZones[static_cast<size_t>(event.zone)];
       out.add(",\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",{},\"ts\":{},\"dur\":{},\"args\":{{", zone.name,
               zone.category, place, microseconds(event.begin - start_), microseconds(event.duration));

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,11 +70,11 @@ struct TraceEvent {
   ZoneName zone;
 };
 
-// The zones of one thread, which alone may use it. Memory is bounded: when it is full, later zones are counted and
-// dropped, so that every zone that is kept has its surroundings.
+// The zones of one thread, which alone may use it. Memory grows with them and is bounded: when it is full, or there is
+// no more to be had, later zones are counted and dropped, so that every zone that is kept has its surroundings.
 class TraceLane {
  public:
-  TraceLane(std::string name, size_t capacity) : name_(std::move(name)), events_(capacity) {}
+  TraceLane(std::string name, size_t capacity) : name_(std::move(name)), capacity_(capacity) {}
 
   // The place of a zone that begins, to be given its duration when it ends; nullptr when there is no room. `site` must
   // outlive the trace.
@@ -82,13 +83,17 @@ class TraceLane {
   void set_step(int64_t step) { step_ = static_cast<int32_t>(step); }
 
   const std::string& name() const { return name_; }
-  std::span<const TraceEvent> events() const { return events_.span().first(size_); }  // by their begin
+  size_t size() const { return size_; }
+  const TraceEvent& event(size_t i) const { return blocks_[i / kBlock][i % kBlock]; }  // by their begin
   int64_t dropped() const { return dropped_; }
   TraceClock::time_point full_since() const { return full_since_; }  // where the first zone was dropped
 
  private:
+  static constexpr size_t kBlock = 1 << 14;  // events allocated together: 640 KiB
+
   const std::string name_;
-  AlignedBuffer<TraceEvent> events_;  // pages that no zone has reached cost no memory
+  const size_t capacity_;
+  std::deque<AlignedBuffer<TraceEvent>> blocks_;
   size_t size_ = 0;
   int32_t step_ = -1;
   int64_t dropped_ = 0;
@@ -144,22 +149,21 @@ class Zone {
 // The zone of one step; zones inside it carry its number.
 class StepZone {
  public:
-  StepZone(TraceLane* lane, int64_t step, TraceClock::time_point now)
-      : lane_(lane), zone_(numbered(lane, step), ZoneName::Step, -1, "", now) {}
-  ~StepZone() { numbered(lane_, -1); }
+  StepZone(TraceLane* lane, int64_t step, TraceClock::time_point now) : lane_(lane) {
+    if (lane != nullptr) lane->set_step(step);
+    zone_.emplace(lane, ZoneName::Step, -1, "", now);
+  }
+  ~StepZone() {
+    if (lane_ != nullptr) lane_->set_step(-1);
+  }
   StepZone(const StepZone&) = delete;
   StepZone& operator=(const StepZone&) = delete;
 
-  void end(TraceClock::time_point now) { zone_.end(now); }
+  void end(TraceClock::time_point now) { zone_->end(now); }
 
  private:
-  static TraceLane* numbered(TraceLane* lane, int64_t step) {
-    if (lane != nullptr) lane->set_step(step);
-    return lane;
-  }
-
   TraceLane* const lane_;
-  Zone zone_;
+  std::optional<Zone> zone_;
 };
 
 }  // namespace lockstep

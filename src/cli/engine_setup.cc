@@ -56,7 +56,7 @@ int64_t context_for(const Flags& flags, const ModelSpec& spec, int64_t prompt_to
   return flags.context ? most : prompt_tokens + std::min(max_tokens, most - prompt_tokens);
 }
 
-void set_group_options(const Flags& flags, EngineOptions& options) {
+void set_running_options(const Flags& flags, EngineOptions& options) {
   options.stall = std::chrono::milliseconds(flags.stall_ms);
   options.pin = !flags.no_pin;
   options.faults = FaultInjection::from_environment();
@@ -69,7 +69,7 @@ EngineOptions engine_options(const Flags& flags, const ModelSpec& spec, int64_t 
   options.context = context;
   options.prefill_chunk = flags.prefill_chunk;
   options.kv_dtype = flags.kv();
-  set_group_options(flags, options);
+  set_running_options(flags, options);
   if (const auto& fault = options.faults.fault; fault && fault->rank >= options.plan.tp_size) {
     fail(ErrorKind::Usage, "LOCKSTEP_TEST_FAULT names rank {}; this run has the ranks 0 to {}", fault->rank,
          options.plan.tp_size - 1);

@@ -23,7 +23,7 @@ int64_t most_positions(const Flags& flags, const ModelSpec& spec);
 int64_t context_for(const Flags& flags, const ModelSpec& spec, int64_t prompt_tokens, int64_t max_tokens);
 
 // The flags of add_group_flags, and what the environment says about faults.
-void set_group_options(const Flags& flags, EngineOptions& options);
+void set_running_options(const Flags& flags, EngineOptions& options);
 
 // One sequence with the flags of add_step_flags, add_number_flags and add_group_flags, and faults likewise. Throws
 // Error(Usage) for a fault of a rank that there is not.

@@ -116,7 +116,7 @@ void add_group_flags(CLI::App& app, Flags& flags) {
   add_number<int64_t>(app, "--stall-ms", flags.stall_ms, {100, 3'600'000},
                       "milliseconds that a rank may stand still while others wait for it; then all end with an error");
   app.add_flag("--no-pin", flags.no_pin,
-               "leave threads where the system or numactl puts them; else each is bound to a processor of its rank's "
+               "leave threads where the system or numactl puts them; else each is pinned to a processor of its rank's "
                "NUMA nodes");
 }
 

@@ -190,7 +190,7 @@ int generate(const GenerateFlags& flags) {
   }
 
   EngineOptions options = engine_options(flags, model.spec, context);
-  TraceFile trace(flags.trace, *model.checkpoint);
+  TraceFile trace(flags.trace, model.checkpoint->files());
   options.trace = trace.trace();
   // After what the callbacks write to: destroyed first, also when something throws.
   auto engine = load_engine(model, options, !flags.quiet);

@@ -1,7 +1,10 @@
 // lockstep logits: the logits of every prompt position, as a NumPy file and their hash.
+#include <filesystem>
 #include <memory>
 #include <optional>
 
+#include "base/error.h"
+#include "base/quoted.h"
 #include "cli/command.h"
 #include "cli/engine_setup.h"
 #include "cli/npy.h"
@@ -22,11 +25,15 @@ int logits(const Flags& flags, const std::optional<std::string>& out) {
   const auto tokens = static_cast<int64_t>(request.tokens.size());
   EngineOptions options = engine_options(flags, model.spec, context_for(flags, model.spec, tokens, 0));
   std::optional<OutputFile> file;
+  if (out && flags.trace &&
+      std::filesystem::weakly_canonical(*out) == std::filesystem::weakly_canonical(*flags.trace)) {
+    fail(ErrorKind::Usage, "--out and --trace are both {}; name two files", in_quotes(*flags.trace));
+  }
   if (out) {
-    file.emplace("--out", *out, *model.checkpoint);
+    file.emplace("--out", *out, model.checkpoint->files());
     write_npy_header(*file, tokens, model.spec.vocab);
   }
-  TraceFile trace(flags.trace, *model.checkpoint);
+  TraceFile trace(flags.trace, model.checkpoint->files());
   options.trace = trace.trace();
   Sha256 hash;
   request.on_logits = [&](int64_t, std::span<const float> row) {

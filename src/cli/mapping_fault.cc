@@ -75,7 +75,8 @@ void end_if_mapped(uintptr_t address) {
 
 void on_sigbus(int, siginfo_t* info, void*) {
   if (info->si_code == BUS_ADRERR) end_if_mapped(reinterpret_cast<uintptr_t>(info->si_addr));
-  std::signal(SIGBUS, SIG_DFL);  // the instruction faults again
+  std::signal(SIGBUS, SIG_DFL);
+  ::raise(SIGBUS);  // pending until the handler returns
 }
 
 }  // namespace

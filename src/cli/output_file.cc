@@ -14,11 +14,17 @@ namespace lockstep {
 
 namespace fs = std::filesystem;
 
-OutputFile::OutputFile(std::string_view flag, const std::string& path, const Checkpoint& checkpoint)
+namespace {
+
+constexpr int kMostNames = 100;  // that other files, or a process that had this number and was killed, may have taken
+
+}  // namespace
+
+OutputFile::OutputFile(std::string_view flag, const std::string& path, std::span<const fs::path> models)
     : name_(fmt::format("{} {}", flag, in_quotes(path))), target_(path) {
   if (path.empty()) fail_to_open(ENOENT);
   std::error_code ignored;  // what is wrong with the path shows when a file is opened
-  for (const auto& file : checkpoint.files()) {
+  for (const fs::path& file : models) {
     if (fs::equivalent(target_, file, ignored)) {
       fail(ErrorKind::Usage, "{} is the model's own file; name another", name_);
     }
@@ -36,9 +42,13 @@ OutputFile::OutputFile(std::string_view flag, const std::string& path, const Che
     if (fs::exists(status)) target_ = fs::canonical(target_);
     auto beside = target_;
     beside += fmt::format(".tmp-{}", ::getpid());
-    fs::remove(beside, ignored);  // of a process that had this number and was killed
-    file_.reset(std::fopen(beside.c_str(), "wbx"));
-    if (file_) temporary_ = beside;
+    for (int tries = 0; !file_ && tries < kMostNames; ++tries) {
+      temporary_ = beside;
+      if (tries > 0) temporary_ += fmt::format("-{}", tries);
+      file_.reset(std::fopen(temporary_.c_str(), "wbx"));
+      if (!file_ && errno != EEXIST) break;
+    }
+    if (!file_) temporary_.clear();
   }
   if (!file_) fail_to_open(errno);
 }

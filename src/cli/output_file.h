@@ -4,10 +4,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
-
-#include "checkpoint/checkpoint.h"
 
 namespace lockstep {
 
@@ -17,11 +16,14 @@ namespace lockstep {
 class OutputFile {
  public:
   // `flag` ("--out") is for messages. Throws Error(Io) when nothing can be written at `path`, Error(Usage) when it is a
-  // file of the checkpoint or where standard output goes.
-  OutputFile(std::string_view flag, const std::string& path, const Checkpoint& checkpoint);
+  // file of the model or where standard output goes.
+  OutputFile(std::string_view flag, const std::string& path, std::span<const std::filesystem::path> models);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
+
+  // close() waits for whoever reads the target: it is a pipe or a device.
+  bool waits_for_reader() const { return temporary_.empty(); }
 
   // Errors are kept for close().
   void write(const void* bytes, size_t size);

@@ -11,15 +11,15 @@
 
 namespace lockstep {
 
-TraceFile::TraceFile(const std::optional<std::string>& path, const Checkpoint& checkpoint) {
-  if (path) file_ = std::make_unique<OutputFile>("--trace", *path, checkpoint);
+TraceFile::TraceFile(const std::optional<std::string>& path, std::span<const std::filesystem::path> models) {
+  if (path) file_ = std::make_unique<OutputFile>("--trace", *path, models);
 }
 
 TraceFile::~TraceFile() {
-  if (trace_.lanes().empty()) return;
+  if (trace_.lanes().empty() || file_ == nullptr || file_->waits_for_reader()) return;
   try {
     close();
-  } catch (const std::exception& error) {  // not what the user has to hear of first
+  } catch (const std::exception& error) {
     spdlog::warn("{}", one_line(error.what()));
   }
 }

@@ -1,8 +1,10 @@
 // --trace FILE: the trace of a run, and the file it is written to at the end.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/trace.h"
@@ -14,8 +16,9 @@ namespace lockstep {
 class TraceFile {
  public:
   // Without a path nothing is traced. Throws Error(Io | Usage) when the file cannot be written.
-  TraceFile(const std::optional<std::string>& path, const Checkpoint& checkpoint);
-  // A run that ends early leaves what was recorded till then, unless no rank had begun.
+  TraceFile(const std::optional<std::string>& path, std::span<const std::filesystem::path> models);
+  // A run that ends early leaves what was recorded till then, unless no rank had begun or the target is a pipe, whose
+  // reader it must not wait for.
   ~TraceFile();
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;

@@ -43,7 +43,7 @@ RunOutcome run_once(const RunSetup& setup, const RunShape& shape, const RunObser
   options.max_sequences = shape.batch;
   options.prefill_chunk = shape.chunk;
   options.kv_dtype = setup.flags.kv();
-  set_group_options(setup.flags, options);
+  set_running_options(setup.flags, options);
   options.recorders = observer.recorders;
 
   RunOutcome outcome;

@@ -47,8 +47,8 @@ class Group {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // The step that what follows belongs to; -1 before the first call. Compared across ranks by every collective, and
-  // named in errors.
+  // The step that what follows belongs to; -1 before the first call. Compared across ranks by every collective but
+  // send and receive, and named in errors.
   virtual void begin_step(int64_t step) = 0;
   // The site of the collectives that follow; at({}) when they belong to none.
   virtual void at(CommSite site) = 0;

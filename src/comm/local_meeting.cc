@@ -33,7 +33,7 @@ bool same_site(const CommSite& a, const CommSite& b) {
 }
 
 std::string describe(const Post& post) {
-  std::string text = op_name(post.op);
+  std::string text(op_name(post.op));
   if (post.op == Op::Gather || post.op == Op::Broadcast) text += fmt::format(" (root {})", post.root);
   if (post.op != Op::Barrier)
     text += fmt::format(" of {} {}", post.length, post.op == Op::Broadcast ? "bytes" : "floats");

@@ -11,32 +11,6 @@
 
 namespace lockstep {
 
-const char* op_name(Op op) {
-  switch (op) {
-    case Op::None:
-      return "nothing";
-    case Op::AllReduce:
-      return "all_reduce";
-    case Op::AllReduceRing:
-      return "all_reduce_ring";
-    case Op::AllGather:
-      return "all_gather";
-    case Op::ReduceScatter:
-      return "reduce_scatter";
-    case Op::Gather:
-      return "gather";
-    case Op::Broadcast:
-      return "broadcast";
-    case Op::Barrier:
-      return "barrier";
-    case Op::Send:
-      return "send";
-    case Op::Receive:
-      return "receive";
-  }
-  return "?";
-}
-
 ZoneName zone_of(Op op) {
   // Both list the collectives in the same order.
   static_assert(static_cast<int>(ZoneName::Receive) - static_cast<int>(ZoneName::AllReduce) ==
@@ -44,6 +18,10 @@ ZoneName zone_of(Op op) {
   assert(op != Op::None);
   return static_cast<ZoneName>(static_cast<int>(ZoneName::AllReduce) + static_cast<int>(op) -
                                static_cast<int>(Op::AllReduce));
+}
+
+std::string_view op_name(Op op) {
+  return op == Op::None ? "nothing" : zone_table()[static_cast<size_t>(zone_of(op))].name;
 }
 
 std::string site_name(const CommSite& site) {

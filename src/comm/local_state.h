@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -35,7 +36,7 @@ enum class Op : uint8_t {
   Send,
   Receive,
 };
-const char* op_name(Op op);
+std::string_view op_name(Op op);
 // Not for None.
 ZoneName zone_of(Op op);
 

@@ -141,10 +141,10 @@ class Engine::Impl {
   void lead(Executor& ranks) {
     Scheduler scheduler(limits_);
     while (take_work(ranks, scheduler)) {
-      const ScheduledStep& step = schedule(scheduler, ranks.lane());
+      const ScheduledStep& step = schedule(scheduler, ranks.leader_lane());
       const Clock::time_point begin = Clock::now();
       ranks.run_step(step.rows, [&](int64_t first, int64_t count, const float* logits) {
-        const Zone zone(ranks.lane(), ZoneName::Sample);
+        const Zone zone(ranks.leader_lane(), ZoneName::Sample);
         const auto vocab = static_cast<size_t>(spec_.vocab);
         for (int64_t i = 0; i < count; ++i) {
           see_logits(step.logit_rows[static_cast<size_t>(first + i)], {logits + i * spec_.vocab, vocab});
@@ -152,7 +152,7 @@ class Engine::Impl {
       });
       const double time = seconds(Clock::now() - begin);
       for (Sequence* sequence : step.prefilled) job_of(*sequence).completion.prefill_s += time;
-      const Zone zone(ranks.lane(), ZoneName::Schedule);
+      const Zone zone(ranks.leader_lane(), ZoneName::Schedule);
       scheduler.step_done();
       commit(scheduler);
     }

@@ -48,7 +48,7 @@ struct SamplingOptions {
 };
 
 // Throws Error(Usage) that names the option, its value and the range. vocab: of the model, once it is known.
-void check(const SamplingOptions& options, int64_t vocab = int64_t{1} << 31);
+void check(const SamplingOptions& options, std::optional<int64_t> vocab = {});
 
 // Of the model's own distribution: before bias, penalties and temperature. Natural logarithm.
 struct TokenLogprob {
@@ -95,7 +95,7 @@ struct Request {
 struct EngineOptions {
   PlanOptions plan;
   int threads = 1;              // of each rank; 0: one on each physical core that the rank gets
-  bool pin = false;             // bind each thread as placement() says; false: the system moves them about
+  bool pin = false;             // pin each thread as placement() says; false: the system moves them about
   int64_t context = 0;          // most positions of a sequence
   int64_t max_sequences = 1;    // decoded together
   int64_t prefill_chunk = 512;  // prompt rows of a step; 0: whole prompts

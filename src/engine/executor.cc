@@ -101,9 +101,9 @@ void Executor::rank_main(int rank) {
   TraceLane* const lane = lanes_[static_cast<size_t>(rank)];
   try {
     Zone load(lane, ZoneName::Load);
-    settle_thread(rank, 0);
+    name_and_pin_thread(rank, 0);
     const auto threads = static_cast<int>(placement_.ranks[static_cast<size_t>(rank)].threads.size());
-    Team team({threads, spin_, [this, rank](int thread) { settle_thread(rank, thread); }});
+    Team team({threads, spin_, [this, rank](int thread) { name_and_pin_thread(rank, thread); }});
     DecoderOptions decoder_options = options_.decoder;
     if (options_.faults.fault && options_.faults.fault->rank == rank) decoder_options.fault = options_.faults.fault;
     if (!options_.recorders.empty()) decoder_options.recorder = options_.recorders[static_cast<size_t>(rank)];
@@ -142,10 +142,10 @@ void Executor::rank_main(int rank) {
 }
 
 // On the thread itself, before it touches memory that is to be near it.
-void Executor::settle_thread(int rank, int thread) const {
+void Executor::name_and_pin_thread(int rank, int thread) const {
   name_this_thread(fmt::format("rank{}.{}", rank, thread));
   const auto& processors = placement_.ranks[static_cast<size_t>(rank)].threads[static_cast<size_t>(thread)];
-  if (!processors.empty()) bind_this_thread(processors);
+  if (!processors.empty()) pin_this_thread(processors);
 }
 
 void Executor::first_report(const Rank& rank) {
@@ -210,12 +210,13 @@ void Executor::fail_group(int rank, std::exception_ptr error) noexcept {
   } catch (...) {
     what = "it threw what is not an exception";
   }
-  groups_[static_cast<size_t>(rank)]->abort(what);
   {
+    // Before the others wake up and report what they throw because of it.
     const std::lock_guard lock(mutex_);
     if (!load_error_ && !follows) load_error_ = std::move(error);
     failed_ = true;
   }
+  groups_[static_cast<size_t>(rank)]->abort(what);
   changed_.notify_all();
 }
 

@@ -49,7 +49,7 @@ class Executor {
   void idle();
 
   // Rank 0's; nullptr when nothing is traced.
-  TraceLane* lane() const { return lanes_.front(); }
+  TraceLane* leader_lane() const { return lanes_.front(); }
 
   const Placement& placement() const { return placement_; }
 
@@ -59,7 +59,7 @@ class Executor {
  private:
   struct Rank;
   void rank_main(int rank);
-  void settle_thread(int rank, int thread) const;
+  void name_and_pin_thread(int rank, int thread) const;
   void step_one(Rank& rank, int64_t step, const StepRows& rows, const LogitSink& sink);
   void inject_fault(const Rank& rank, int64_t step) const;
   void first_report(const Rank& rank);

@@ -82,17 +82,18 @@ void keep_top_p(std::vector<int32_t>& ids, std::span<const double> scores, std::
                 double top_p) {
   double total = 0;
   for (const int32_t id : ids) total += weights[static_cast<size_t>(id)];
-  // A heap gives the largest one after another without sorting those that are dropped.
-  const auto later = [before = larger(scores)](int32_t a, int32_t b) { return before(b, a); };
-  std::make_heap(ids.begin(), ids.end(), later);
-  auto kept = ids.end();
+  // Mostly few are kept: sorts the largest alone, and more of them as long as they do not reach.
+  auto kept = ids.begin(), sorted = ids.begin();
   double mass = 0;
   do {
-    std::pop_heap(ids.begin(), kept, later);
-    --kept;
-    mass += weights[static_cast<size_t>(*kept)];
-  } while (kept != ids.begin() && mass < top_p * total);
-  ids.erase(ids.begin(), kept);
+    if (kept == sorted) {
+      sorted += std::min<int64_t>(ids.end() - sorted, std::max<int64_t>(64, 4 * (sorted - ids.begin())));
+      std::nth_element(kept, sorted - 1, ids.end(), larger(scores));
+      std::sort(kept, sorted, larger(scores));
+    }
+    mass += weights[static_cast<size_t>(*kept++)];
+  } while (kept != ids.end() && mass < top_p * total);
+  ids.erase(kept, ids.end());
 }
 
 // scores: at least one is above -inf; `largest` is the largest. random: uniform in [0, 1).
@@ -110,7 +111,7 @@ int32_t draw(std::span<const double> scores, double largest, const SamplingOptio
   std::erase_if(ids, [&](int32_t id) { return weights[static_cast<size_t>(id)] < options.min_p; });
 
   // The ids divide [0, total) in ascending order; the same sum again ends at the total exactly.
-  std::sort(ids.begin(), ids.end());
+  if (!std::is_sorted(ids.begin(), ids.end())) std::sort(ids.begin(), ids.end());
   double total = 0, sum = 0;
   for (const int32_t id : ids) total += weights[static_cast<size_t>(id)];
   const auto found = std::find_if(ids.begin(), ids.end(), [&](int32_t id) {
@@ -136,7 +137,7 @@ void add_logprobs(PickedToken& picked, std::span<const float> logits, size_t cou
 
 }  // namespace
 
-void check(const SamplingOptions& options, int64_t vocab) {
+void check(const SamplingOptions& options, std::optional<int64_t> vocab) {
   const auto within = [](std::string_view name, auto value, auto low, auto high) {
     if (!(value >= low && value <= high)) {
       fail(ErrorKind::Usage, "{} is {}; it must be a number from {} to {}", name, value, low, high);
@@ -144,8 +145,8 @@ void check(const SamplingOptions& options, int64_t vocab) {
   };
   std::vector<int32_t> biased;
   for (const auto& [token, value] : options.logit_bias) {
-    if (token < 0 || token >= vocab) {
-      fail(ErrorKind::Usage, "--logit-bias: token {} is outside the vocabulary; ids are 0 to {}", token, vocab - 1);
+    if (vocab && (token < 0 || token >= *vocab)) {
+      fail(ErrorKind::Usage, "--logit-bias: token {} is outside the vocabulary; ids are 0 to {}", token, *vocab - 1);
     }
     if (!(value < kInfinity)) {
       fail(ErrorKind::Usage, "--logit-bias of token {} is {}; it must be a finite number, or -inf", token, value);

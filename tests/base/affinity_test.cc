@@ -27,7 +27,7 @@ TEST(Affinity, ABoundThreadMayRunThereOnly) {
   ASSERT_FALSE(allowed.empty());
   for (const int processor : allowed) {
     std::thread([&] {
-      bind_this_thread(std::vector<int>{processor});
+      pin_this_thread(std::vector<int>{processor});
       EXPECT_EQ(allowed_processors(), std::vector<int>{processor});
       EXPECT_EQ(sched_getcpu(), processor);
       EXPECT_EQ(processors_of(read_topology()), std::vector<int>{processor});
@@ -40,7 +40,7 @@ TEST(Affinity, ABoundThreadMayRunThereOnly) {
 TEST(Affinity, ProcessorsThatAreNotThereAreRefusedByNumber) {
   std::thread([] {
     try {
-      bind_this_thread(std::vector<int>{8190, 8191});
+      pin_this_thread(std::vector<int>{8190, 8191});
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::Io);

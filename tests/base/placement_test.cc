@@ -171,7 +171,7 @@ TEST(Placement, MoreThreadsThanProcessorsShareThoseOfTheirRank) {
 
 TEST(Placement, NothingIsBoundWhenNotWanted) {
   const Placement placement = place(two_nodes(), {2, 0, false});
-  EXPECT_EQ(describe(placement), "8 threads, not bound to processors");
+  EXPECT_EQ(describe(placement), "8 threads, not pinned");
   EXPECT_EQ(placement.ranks[0].threads, std::vector<std::vector<int>>(4));
   EXPECT_FALSE(placement.crowded);
   EXPECT_TRUE(place(two_nodes(), {2, 9, false}).crowded);

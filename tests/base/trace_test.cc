@@ -53,20 +53,19 @@ TEST(Trace, ZonesKeepTheirPlaceAndOrder) {
   }
   { const Zone schedule(&lane, ZoneName::Schedule); }
 
-  const auto events = lane.events();
-  ASSERT_EQ(events.size(), 4U);
-  EXPECT_EQ(events[0].zone, ZoneName::Step);
-  EXPECT_EQ(events[0].begin, now);
-  EXPECT_EQ(events[0].duration, nanoseconds(500));
-  EXPECT_EQ(events[1].zone, ZoneName::Norm);
-  EXPECT_EQ(events[1].layer, 2);
-  EXPECT_EQ(events[2].zone, ZoneName::Wait);
-  EXPECT_EQ(events[2].duration, nanoseconds(20));
-  EXPECT_STREQ(events[2].site, "attn_output");
-  EXPECT_EQ(events[3].zone, ZoneName::Schedule);
-  for (const size_t inside : {0, 1, 2}) EXPECT_EQ(events[inside].step, 7);
-  EXPECT_EQ(events[3].step, -1);  // after the step
-  EXPECT_EQ(events[3].layer, -1);
+  ASSERT_EQ(lane.size(), 4U);
+  EXPECT_EQ(lane.event(0).zone, ZoneName::Step);
+  EXPECT_EQ(lane.event(0).begin, now);
+  EXPECT_EQ(lane.event(0).duration, nanoseconds(500));
+  EXPECT_EQ(lane.event(1).zone, ZoneName::Norm);
+  EXPECT_EQ(lane.event(1).layer, 2);
+  EXPECT_EQ(lane.event(2).zone, ZoneName::Wait);
+  EXPECT_EQ(lane.event(2).duration, nanoseconds(20));
+  EXPECT_STREQ(lane.event(2).site, "attn_output");
+  EXPECT_EQ(lane.event(3).zone, ZoneName::Schedule);
+  for (const size_t inside : {0, 1, 2}) EXPECT_EQ(lane.event(inside).step, 7);
+  EXPECT_EQ(lane.event(3).step, -1);  // after the step
+  EXPECT_EQ(lane.event(3).layer, -1);
 }
 
 TEST(Trace, BecomesChromeTraceEvents) {
@@ -89,6 +88,16 @@ TEST(Trace, BecomesChromeTraceEvents) {
   EXPECT_THAT(json, testing::EndsWith("]}\n"));
 }
 
+TEST(Trace, ManyZonesKeepTheirOrder) {
+  Trace trace;
+  TraceLane& lane = trace.add_lane("rank 0");
+  constexpr size_t kMany = 100'000;
+  for (size_t i = 0; i < kMany; ++i) const Zone zone(&lane, ZoneName::Norm, static_cast<int64_t>(i));
+  ASSERT_EQ(lane.size(), kMany);
+  EXPECT_EQ(trace.dropped(), 0);
+  for (size_t i = 0; i < kMany; ++i) ASSERT_EQ(lane.event(i).layer, static_cast<int32_t>(i));
+}
+
 TEST(Trace, WhatDoesNotFitIsCountedAndSaid) {
   Trace trace(3);
   TraceLane& full = trace.add_lane("rank 0");
@@ -98,10 +107,10 @@ TEST(Trace, WhatDoesNotFitIsCountedAndSaid) {
     for (int64_t layer = 0; layer < 10; ++layer) const Zone inner(&full, ZoneName::Norm, layer);
   }
   { const Zone zone(&other, ZoneName::Load); }
-  ASSERT_EQ(full.events().size(), 3U);
-  EXPECT_EQ(full.events()[0].zone, ZoneName::Load);  // the surroundings of what is kept
-  EXPECT_GE(full.events()[0].duration, full.events()[2].duration);
-  EXPECT_EQ(full.events()[2].layer, 1);
+  ASSERT_EQ(full.size(), 3U);
+  EXPECT_EQ(full.event(0).zone, ZoneName::Load);  // the surroundings of what is kept
+  EXPECT_GE(full.event(0).duration, full.event(2).duration);
+  EXPECT_EQ(full.event(2).layer, 1);
   EXPECT_EQ(full.dropped(), 8);
   EXPECT_EQ(other.dropped(), 0);
   EXPECT_EQ(trace.dropped(), 8);

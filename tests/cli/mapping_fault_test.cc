@@ -63,7 +63,6 @@ TEST_F(MappingFaultTest, AnotherBusErrorStaysOne) {
       {
         report_mapping_faults();
         std::raise(SIGBUS);
-        std::raise(SIGBUS);
         ::_exit(0);
       },
       testing::KilledBySignal(SIGBUS), "");

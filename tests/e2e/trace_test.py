@@ -55,6 +55,16 @@ class TraceTest(ProgramTest):
         self.assertEqual(self.json_of("logits", *self.run_two[1:5], "--trace", self.out), plain)
         self.assertIn("attend", {e["name"] for e in self.events()})
 
+    def test_two_files_cannot_be_one(self):
+        out = self.folder / "both"
+        self.refuse(2, ["--out", "--trace"], "logits", *self.run_two[1:5], "--out", out, "--trace", f"{self.folder}/./both")
+        self.assertFalse(out.exists())
+
+    def test_a_failed_run_waits_for_no_reader(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        self.refuse(1, ["rank 1"], *self.run_two, "--quiet", "--trace", pipe, LOCKSTEP_TEST_FAULT="1:0:throw")
+
     def test_a_folder_that_goes_away(self):
         folder = self.folder / "gone"
         folder.mkdir()

@@ -19,11 +19,13 @@ STEPS = {"--threads", "--ctx", "--prefill-chunk"}
 GROUP = {"--stall-ms", "--no-pin"}
 CONTRACT = {  # what scripts rely on; more is welcome
     "generate": TEXT | MODES | SIZES | STEPS | GROUP | {"--tokens", "-n", "--max-tokens", "--temp", "--top-k", "--top-p",
-                                                        "--min-p", "--seed", "--ignore-eos"},
+                                                        "--min-p", "--seed", "--ignore-eos", "--stop", "--logit-bias",
+                                                        "--repeat-penalty", "--presence-penalty",
+                                                        "--frequency-penalty", "--logprobs", "--trace"},
     "inspect": MODES | SIZES,
     "verify": TEXT | MODES | GROUP | {"--tokens", "--tp-sizes", "--tp-splits", "--chunks", "--batches", "--threads",
                                       "--ctx", "--seed"},
-    "logits": TEXT | MODES | SIZES | STEPS | GROUP | {"--tokens", "--out"},
+    "logits": TEXT | MODES | SIZES | STEPS | GROUP | {"--tokens", "--out", "--trace"},
     "tokenize": TEXT,
     "detokenize": {"--tokens"},
 }  # fmt: skip

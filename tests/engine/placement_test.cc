@@ -97,11 +97,11 @@ TEST(EnginePlacementOff, LeavesEveryThreadToTheSystem) {
   for (const auto& [name, processors] : found) EXPECT_EQ(processors, allowed_processors()) << name;
 }
 
-// As under `taskset -c 1`: a process that may use its last processor only binds to no other.
+// As under `taskset -c 1`: a process that may use its last processor only pins to no other.
 TEST(EnginePlacementInACorner, StaysOnTheOnlyAllowedProcessor) {
   const int last = allowed_processors().back();
   std::thread([last] {
-    bind_this_thread(std::vector<int>{last});
+    pin_this_thread(std::vector<int>{last});
     const TinyModel model("gqa");
     Engine engine(*model.checkpoint, model.spec, options_of(3, 2, true));
     generate(engine);

@@ -190,6 +190,11 @@ TEST_P(Exact, DrawsTheSameTokens) {
     EXPECT_EQ(other.tokens, one.tokens) << "tp " << size;
     for (size_t i = 0; i < one.tokens.size(); ++i) {
       EXPECT_EQ(other.logprobs.at(i).logprob, one.logprobs.at(i).logprob) << "tp " << size << ", token " << i;
+      const auto& top = one.logprobs[i].top;
+      EXPECT_TRUE(std::equal(
+          top.begin(), top.end(), other.logprobs[i].top.begin(), other.logprobs[i].top.end(),
+          [](const TokenLogprob& a, const TokenLogprob& b) { return a.token == b.token && a.logprob == b.logprob; }))
+          << "tp " << size << ", token " << i;
     }
   }
 }
