@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -149,21 +148,30 @@ class Zone {
 // The zone of one step; zones inside it carry its number.
 class StepZone {
  public:
-  StepZone(TraceLane* lane, int64_t step, TraceClock::time_point now) : lane_(lane) {
-    if (lane != nullptr) lane->set_step(step);
-    zone_.emplace(lane, ZoneName::Step, -1, "", now);
-  }
-  ~StepZone() {
-    if (lane_ != nullptr) lane_->set_step(-1);
-  }
-  StepZone(const StepZone&) = delete;
-  StepZone& operator=(const StepZone&) = delete;
+  StepZone(TraceLane* lane, int64_t step, TraceClock::time_point now)
+      : number_{lane, step}, zone_(lane, ZoneName::Step, -1, "", now) {}
 
-  void end(TraceClock::time_point now) { zone_->end(now); }
+  void end(TraceClock::time_point now) { zone_.end(now); }
 
  private:
-  TraceLane* const lane_;
-  std::optional<Zone> zone_;
+  // The lane's step while this lives.
+  class Number {
+   public:
+    Number(TraceLane* lane, int64_t step) : lane_(lane) {
+      if (lane_ != nullptr) lane_->set_step(step);
+    }
+    ~Number() {
+      if (lane_ != nullptr) lane_->set_step(-1);
+    }
+    Number(const Number&) = delete;
+    Number& operator=(const Number&) = delete;
+
+   private:
+    TraceLane* const lane_;
+  };
+
+  const Number number_;  // before the zone, which has the number too
+  Zone zone_;
 };
 
 }  // namespace lockstep
