@@ -207,7 +207,15 @@ int generate(const GenerateFlags& flags) {
   };
   auto done = engine->submit(std::move(request));
   while (done.wait_for(kPrintInterval) != std::future_status::ready) write(tape.take());
-  const Completion completion = done.get();
+  Completion completion;
+  try {
+    completion = done.get();
+  } catch (...) {
+    // What was generated is the user's all the same; the error comes on a line of its own.
+    write(tape.take() + text.finish());
+    if (!flags.json && !written.empty()) print_text("\n");
+    throw;
+  }
   write(tape.take() + text.finish());
 
   Figures figures = figures_of(completion, engine->reports());

@@ -1,11 +1,14 @@
 // Where the bytes wait, and the way of the whole to its name.
 #include "cli/output_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "base/error.h"
 #include "base/quoted.h"
@@ -16,7 +19,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kMostNames = 100;  // that other files, or a process that had this number and was killed, may have taken
+constexpr int kMostNames = 100;  // that other files may have
+constexpr int kMostLinks = 40;   // as the kernel follows
+
+// Where a path that does not exist leads through symbolic links. A loop is not followed: opening it fails.
+fs::path followed(fs::path path) {
+  std::error_code error;
+  for (int links = 0; links < kMostLinks && fs::is_symlink(path, error); ++links) {
+    path = path.parent_path() / fs::read_symlink(path, error);
+  }
+  return path;
+}
 
 }  // namespace
 
@@ -29,34 +42,46 @@ OutputFile::OutputFile(std::string_view flag, const std::string& path, std::span
       fail(ErrorKind::Usage, "{} is the model's own file; name another", name_);
     }
   }
-  const fs::file_status status = fs::status(target_, ignored);
-  if (fs::is_regular_file(status) && fs::equivalent(target_, "/dev/stdout", ignored)) {
-    fail(ErrorKind::Usage, "{} is where standard output goes; name another file", name_);
-  }
-  // Renaming needs no right to write to the old file, but replacing what is write-protected would be a surprise.
-  if (fs::exists(status) && ::access(path.c_str(), W_OK) != 0) fail_to_open(errno);
-  if (fs::is_directory(status)) fail(ErrorKind::Io, "{} is a directory; name a file", name_);
-  if (fs::exists(status) && !fs::is_regular_file(status)) {
-    file_.reset(std::tmpfile());
-  } else {
-    if (fs::exists(status)) target_ = fs::canonical(target_);
-    auto beside = target_;
-    beside += fmt::format(".tmp-{}", ::getpid());
-    for (int tries = 0; !file_ && tries < kMostNames; ++tries) {
-      temporary_ = beside;
-      if (tries > 0) temporary_ += fmt::format("-{}", tries);
-      file_.reset(std::fopen(temporary_.c_str(), "wbx"));
-      if (!file_ && errno != EEXIST) break;
+  for (const auto& [device, what] : {std::pair("/dev/stdout", "standard output"), {"/dev/stderr", "standard error"}}) {
+    if (fs::is_regular_file(target_, ignored) && fs::equivalent(target_, device, ignored)) {
+      fail(ErrorKind::Usage, "{} is where {} goes; name another file", name_, what);
     }
-    if (!file_) temporary_.clear();
+  }
+  std::error_code error;
+  const fs::file_status status = fs::status(target_, error);
+  if (error && error != std::errc::no_such_file_or_directory) fail_to_open(error.value());
+  if (fs::is_directory(status)) fail(ErrorKind::Io, "{} is a directory; name a file", name_);
+  if (fs::exists(status)) {
+    // Renaming needs no right to write to the old file, but replacing what is write-protected would be a surprise.
+    if (::access(path.c_str(), W_OK) != 0) fail_to_open(errno);
+    if (fs::is_regular_file(status)) replace_ = fs::canonical(target_);
+  } else {
+    replace_ = followed(target_);
+  }
+  if (!replace_.empty()) open_beside(fs::exists(status));
+  // Some file systems know no files without names.
+  if (!file_ && !fs::exists(status) && errno != EOPNOTSUPP && errno != EISDIR) fail_to_open(errno);
+  if (!file_) {
+    replace_.clear();  // the folder takes no other file: the bytes are copied into this one
+    file_.reset(std::tmpfile());
   }
   if (!file_) fail_to_open(errno);
 }
 
-OutputFile::~OutputFile() {
-  std::error_code ignored;
-  if (!temporary_.empty()) fs::remove(temporary_, ignored);
+// A file without a name in the target's folder, with the mode and owner of what stands at the target. file_ stays
+// empty, and errno says why, when there can be none.
+void OutputFile::open_beside(bool exists) {
+  const fs::path folder = replace_.has_parent_path() ? replace_.parent_path() : fs::path(".");
+  const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  if (descriptor < 0) return;
+  file_.reset(::fdopen(descriptor, "w+b"));
+  struct stat old = {};
+  if (!exists || ::stat(replace_.c_str(), &old) != 0) return;
+  if (::fchown(descriptor, old.st_uid, old.st_gid) != 0 || ::fchmod(descriptor, old.st_mode & 07777) != 0)
+    file_.reset();
 }
+
+OutputFile::~OutputFile() = default;
 
 void OutputFile::fail_to_open(int error) const {
   fail(ErrorKind::Io, "{} cannot be written: {}", name_, std::generic_category().message(error));
@@ -73,10 +98,25 @@ void OutputFile::write(const void* bytes, size_t size) {
 void OutputFile::close() {
   if (error_ == 0 && std::fflush(file_.get()) != 0) error_ = errno;
   if (error_ != 0) fail_unfinished(error_);
-  if (temporary_.empty()) return copy_to_target();
-  if (std::fclose(file_.release()) != 0) fail_unfinished(errno);
-  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail_to_open(errno);
-  temporary_.clear();
+  if (replace_.empty() || !move_to_target()) copy_to_target();
+}
+
+// Gives the file a name in the target's folder, and then the target's. False, with nothing left behind, when that
+// cannot be: the target may be a mount point, or its folder may keep the files of others.
+bool OutputFile::move_to_target() {
+  const std::string source = fmt::format("/proc/self/fd/{}", ::fileno(file_.get()));
+  for (int tries = 0; tries < kMostNames; ++tries) {
+    fs::path name = replace_;
+    name.replace_filename(fmt::format(".lockstep-{}-{}", ::getpid(), tries));
+    if (::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+      if (errno == EEXIST) continue;
+      return false;
+    }
+    if (std::rename(name.c_str(), replace_.c_str()) == 0) return true;
+    ::unlink(name.c_str());
+    return false;
+  }
+  return false;
 }
 
 void OutputFile::copy_to_target() {

@@ -20,7 +20,8 @@ constexpr size_t kMostPromptBytes = size_t{256} << 20;  // far beyond every cont
 std::string read_text(const std::string& path) {
   const bool standard_input = path == "-";
   const std::string name = standard_input ? "standard input" : "--file " + in_quotes(path);
-  if (!standard_input && std::filesystem::is_directory(path)) {
+  std::error_code ignored;  // what is wrong with the path shows when it is opened
+  if (!standard_input && std::filesystem::is_directory(path, ignored)) {
     fail(ErrorKind::Io, "{} is a directory; it must be a file that holds the prompt", name);
   }
   const std::unique_ptr<FILE, int (*)(FILE*)> opened(standard_input ? nullptr : std::fopen(path.c_str(), "rb"),

@@ -73,7 +73,7 @@ LocalGroup::LocalGroup(std::shared_ptr<LocalState> state, int rank)
       size_(state_->size()),
       lane_(state_->options().lanes.empty() ? nullptr : state_->options().lanes[static_cast<size_t>(rank)]),
       sum_of_ranks_(one_leaf_per_rank(size_)),
-      watch_(*state_, rank),
+      watch_(*state_, rank, look_interval(state_->options().stall)),
       inputs_(static_cast<size_t>(size_)) {}
 
 void LocalGroup::at(CommSite site) {

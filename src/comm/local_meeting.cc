@@ -11,13 +11,6 @@
 namespace lockstep {
 namespace {
 
-// How often a sleeping waiter looks whether the wait can still end: 20 times a second at most, which costs next to
-// nothing, and often enough to meet the stall limit closely.
-std::chrono::nanoseconds look_interval(std::chrono::nanoseconds stall) {
-  using std::chrono::milliseconds;
-  return std::clamp<std::chrono::nanoseconds>(stall / 10, milliseconds(1), milliseconds(50));
-}
-
 // FNV-1a, over numbers instead of bytes.
 class Hash {
  public:

@@ -14,19 +14,32 @@ double seconds(StallWatch::Clock::duration time) {
 
 }  // namespace
 
-StallWatch::StallWatch(LocalState& state, int rank)
-    : state_(state), rank_(rank), seen_(static_cast<size_t>(state.size())), reached_(seen_.size()) {}
+std::chrono::nanoseconds look_interval(std::chrono::nanoseconds stall) {
+  using std::chrono::milliseconds;
+  return std::clamp<std::chrono::nanoseconds>(stall / 10, milliseconds(1), milliseconds(50));
+}
+
+StallWatch::StallWatch(LocalState& state, int rank, Clock::duration interval)
+    : state_(state),
+      rank_(rank),
+      interval_(interval),
+      seen_(static_cast<size_t>(state.size())),
+      reached_(seen_.size()) {}
 
 std::optional<std::string> StallWatch::check(Clock::time_point now) {
   const auto limit = state_.options().stall;
   const int size = state_.size();
   const auto waiting_of = [&](int rank) { return Waiting::unpack(state_.rank(rank).waiting.load()); };
 
-  if (!watching_) last_moved_ = now;
+  if (!watching_) looked_ = last_moved_ = now;
+  const auto paused = std::max(Clock::duration(0), now - looked_ - 2 * interval_);
+  looked_ = now;
+  last_moved_ += paused;
   for (int rank = 0; rank < size; ++rank) {
     Seen& seen = seen_[static_cast<size_t>(rank)];
     const uint64_t progress = state_.rank(rank).progress.load(std::memory_order_relaxed);
     const bool moved = !watching_ || progress != seen.progress;
+    seen.moved += paused;
     if (moved) last_moved_ = now;
     if (moved || is_blocked(rank, waiting_of(rank))) seen.moved = now;
     seen.progress = progress;

@@ -343,6 +343,14 @@ class CommandTest(ProgramTest):
             self.assertEqual({run["tp_size"] for run in report["runs"] if run["sha256"] != report["sha256"]}, {tp_size})
             self.assertIn("first difference: layer 1, blk.1.attn_output.weight", done.stderr)
 
+    def test_what_was_generated_before_a_failure_is_printed(self):
+        command = ["generate", "-m", self.ids_only, "--tokens", "1,2", "-n", "60", "--tp-size", "2", "--quiet"]
+        whole = self.succeed(*command).stdout.split()
+        done = lockstep(*command, LOCKSTEP_TEST_FAULT="0:40:throw")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.split(), whole[:40])
+        self.assertTrue(done.stdout.endswith(b"\n"))
+
     def test_a_rank_that_fails(self):
         for kind in ("throw", "exit"):
             for command in (["generate", "-n", "5"], ["logits"], ["verify", "--tp-sizes", "2"]):

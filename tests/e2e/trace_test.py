@@ -27,6 +27,16 @@ class TraceTest(ProgramTest):
     def events(self):
         return json.loads(self.out.read_text())["traceEvents"]
 
+    @staticmethod
+    def has_open_file_in(folder, pid):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                if os.readlink(descriptor).startswith(str(folder)):
+                    return True
+            except FileNotFoundError:  # closed meanwhile
+                pass
+        return False
+
     def test_generate(self):
         plain = self.json_of(*self.run_two)
         traced = self.json_of(*self.run_two, "--trace", self.out)
@@ -65,13 +75,47 @@ class TraceTest(ProgramTest):
         os.mkfifo(pipe)
         self.refuse(1, ["rank 1"], *self.run_two, "--quiet", "--trace", pipe, LOCKSTEP_TEST_FAULT="1:0:throw")
 
+    def test_a_run_that_is_killed_leaves_nothing(self):
+        folder = self.folder / "killed"
+        folder.mkdir()
+        command = [BINARY, *map(str, self.run_two), "--ignore-eos", "--trace", str(folder / "trace.json")]
+        environment = os.environ | {"LOCKSTEP_TEST_COMM_DELAY_US": "20000"}
+        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+            while not self.has_open_file_in(folder, running.pid):
+                self.assertIsNone(running.poll())
+                time.sleep(0.01)
+            running.terminate()
+        self.assertEqual(list(folder.iterdir()), [])
+
+    def test_the_target_keeps_its_mode_and_links_are_followed(self):
+        self.out.write_text("old")
+        self.out.chmod(0o600)
+        link, dangling, loop = (self.folder / name for name in ("link", "dangling", "loop"))
+        link.symlink_to(self.out.name)
+        dangling.symlink_to("not yet there")
+        loop.symlink_to("loop")
+        self.json_of(*self.run_two, "--trace", link)
+        self.assertTrue(link.is_symlink())
+        self.assertTrue(self.events())
+        self.assertEqual(self.out.stat().st_mode & 0o777, 0o600)
+        self.json_of(*self.run_two, "--trace", dangling)
+        self.assertTrue(dangling.is_symlink())
+        self.assertTrue((self.folder / "not yet there").read_text())
+        self.refuse(1, ["--trace", "symbolic links"], *self.run_two, "--trace", loop)
+        with open(self.folder / "log", "ab") as log:
+            log.write(b"history")
+            log.flush()
+            command = [BINARY, *map(str, self.run_two), "--trace", "/dev/stderr"]
+            self.assertEqual(subprocess.run(command, stdout=subprocess.DEVNULL, stderr=log).returncode, 2)
+        self.assertTrue((self.folder / "log").read_bytes().startswith(b"historylockstep: --trace '/dev/stderr' is where"))
+
     def test_a_folder_that_goes_away(self):
         folder = self.folder / "gone"
         folder.mkdir()
         command = [BINARY, *map(str, self.run_two), "--ignore-eos", "--json", "--trace", str(folder / "trace.json")]
         environment = os.environ | {"LOCKSTEP_TEST_COMM_DELAY_US": "20000"}
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-            while not list(folder.iterdir()):
+            while not self.has_open_file_in(folder, running.pid):
                 self.assertIsNone(running.poll())
                 time.sleep(0.01)
             shutil.rmtree(folder)
