@@ -21,15 +21,18 @@ namespace lockstep {
 enum class ZoneName : uint8_t {
   // Computing.
   Load,
-  Schedule,    // rank 0: what the next step holds, and what becomes of the last one's tokens
-  Step,        // one forward pass: contains all that follows
-  Embed,       // of the tokens
-  Norm,        // before attention, before the feed-forward, before the head
-  Qkv,         // the column-parallel products of attention
-  RopeAppend,  // rotation, and keys and values into the cache
-  Attend,      // scores and weighted sums over the cache
-  AttnOutput,  // the row-parallel product of attention, its site, and its sum with the residual stream
-  GateUp,      // the column-parallel products of the feed-forward
+  Schedule,     // rank 0: what the next step holds, and what becomes of the last one's tokens
+  Step,         // one forward pass: contains all that follows
+  Embed,        // of the tokens
+  Norm,         // before attention, before the feed-forward, before the head
+  Qkv,          // the column-parallel products of attention
+  RopeAppend,   // rotation, and keys and values into the cache
+  Attend,       // scores and weighted sums over the cache
+  Recur,        // a gated delta net, with its products
+  LayerInputs,  // what every layer takes for itself, collected from all ranks
+  LayerInput,   // a layer's gate of it, its product, its site, and its sum with the residual stream
+  AttnOutput,   // the row-parallel product of attention, its site, and its sum with the residual stream
+  GateUp,       // the column-parallel products of the feed-forward
   Activation,
   Down,    // the row-parallel product of the feed-forward, its site, and its sum with the residual stream
   Logits,  // the product with the head, and the way of the logits to rank 0

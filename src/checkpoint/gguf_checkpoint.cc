@@ -1,8 +1,6 @@
 // Joins the files of a GGUF checkpoint: one table of tensors, one index of names.
 #include "checkpoint/gguf_checkpoint.h"
 
-#include <cassert>
-#include <functional>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -10,6 +8,7 @@
 #include "base/error.h"
 #include "base/quoted.h"
 #include "checkpoint/gguf_file.h"
+#include "checkpoint/mapped_files.h"
 
 namespace lockstep {
 namespace {
@@ -44,41 +43,29 @@ class GgufCheckpoint final : public Checkpoint {
     format_ = fmt::format("GGUF v{}", parsed.version);
     metadata_ = std::move(parsed.metadata);
     tensors_ = std::move(parsed.tensors);
-    files_.push_back(std::move(first));
+    files_.add(std::move(first));
     add_other_parts(budget);
     index_names();
   }
 
   std::string_view format() const override { return format_; }
+  Naming naming() const override { return Naming::Gguf; }
   const Metadata& metadata() const override { return metadata_; }
   std::span<const TensorInfo> tensors() const override { return tensors_; }
-  int64_t file_bytes() const override {
-    int64_t sum = 0;
-    for (const auto& file : files_) sum += static_cast<int64_t>(file.bytes().size());
-    return sum;
-  }
+  int64_t file_bytes() const override { return files_.bytes(); }
   const TensorInfo* find(std::string_view name) const override {
     const auto place = index_.find(name);
     return place == index_.end() ? nullptr : place->second;
   }
-  std::vector<std::filesystem::path> files() const override {
-    std::vector<std::filesystem::path> paths;
-    for (const auto& file : files_) paths.emplace_back(file.path());
-    return paths;
-  }
-  void read(std::span<const std::byte> bytes, std::byte* to) const override {
-    const MappedFile* file = file_with(bytes);
-    assert(file != nullptr);
-    file->read(static_cast<size_t>(bytes.data() - file->bytes().data()), {to, bytes.size()});
-  }
+  std::vector<std::filesystem::path> files() const override { return files_.paths(); }
+  void read(std::span<const std::byte> bytes, std::byte* to) const override { files_.read(bytes, to); }
 
  private:
   void add_other_parts(HeaderBudget& budget);
   void index_names();
-  const MappedFile* file_with(std::span<const std::byte> bytes) const;
 
   std::string format_;
-  std::vector<MappedFile> files_;  // in the order of the split
+  MappedFiles files_;  // in the order of the split
   Metadata metadata_;
   std::vector<TensorInfo> tensors_;
   std::map<std::string_view, const TensorInfo*> index_;  // views of the names in tensors_
@@ -87,7 +74,7 @@ class GgufCheckpoint final : public Checkpoint {
 void GgufCheckpoint::add_other_parts(HeaderBudget& budget) {
   const auto first = part_of(metadata_);
   if (first.count == 1) return;
-  const std::string path = files_.front().path();
+  const std::string path = metadata_.file();
   const auto ending = name_ending(first.index, first.count);
   if (!path.ends_with(ending)) {
     fail(ErrorKind::Malformed,
@@ -110,7 +97,7 @@ void GgufCheckpoint::add_other_parts(HeaderBudget& budget) {
     }
     tensors_.insert(tensors_.end(), std::make_move_iterator(parsed.tensors.begin()),
                     std::make_move_iterator(parsed.tensors.end()));
-    files_.push_back(std::move(file));
+    files_.add(std::move(file));
   }
   if (first.tensors && static_cast<size_t>(*first.tensors) != tensors_.size()) {
     fail(ErrorKind::Malformed, "{}: split.tensors.count is {}, but its {} parts hold {} tensors", path, *first.tensors,
@@ -122,19 +109,9 @@ void GgufCheckpoint::index_names() {
   for (const auto& tensor : tensors_) {
     if (!index_.emplace(tensor.name, &tensor).second) {
       fail(ErrorKind::Malformed, "{}: tensor {} is there twice; each name may be there once",
-           file_with(tensor.bytes)->path(), in_quotes(tensor.name));
+           files_.with(tensor.parts.front().bytes).path(), in_quotes(tensor.name));
     }
   }
-}
-
-// nullptr when the bytes are not of this checkpoint.
-const MappedFile* GgufCheckpoint::file_with(std::span<const std::byte> bytes) const {
-  const std::less<> before;  // `<` on pointers into different mappings has no meaning
-  for (const auto& file : files_) {
-    const auto mapped = file.bytes();
-    if (!before(bytes.data(), mapped.data()) && before(bytes.data(), mapped.data() + mapped.size())) return &file;
-  }
-  return nullptr;
 }
 
 }  // namespace

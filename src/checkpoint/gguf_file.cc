@@ -71,17 +71,17 @@ struct ForeignFormat {
   std::string_view name;
 };
 constexpr ForeignFormat kForeignFormats[] = {
-    {4, "Q4_2"},        {5, "Q4_3"},      {9, "Q8_1"},   {10, "Q2_K"},    {11, "Q3_K"},       {12, "Q4_K"},
-    {13, "Q5_K"},       {14, "Q6_K"},     {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"},     {18, "IQ3_XXS"},
-    {19, "IQ1_S"},      {20, "IQ4_NL"},   {21, "IQ3_S"}, {22, "IQ2_S"},   {23, "IQ4_XS"},     {24, "I8"},
-    {25, "I16"},        {26, "I32"},      {27, "I64"},   {28, "F64"},     {29, "IQ1_M"},      {31, "Q4_0_4_4"},
-    {32, "Q4_0_4_8"},   {33, "Q4_0_8_8"}, {34, "TQ1_0"}, {35, "TQ2_0"},   {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"},
-    {38, "IQ4_NL_8_8"}, {39, "MXFP4"},    {40, "NVFP4"}, {41, "Q1_0"},
+    {4, "Q4_2"},      {5, "Q4_3"},   {9, "Q8_1"},   {15, "Q8_K"},       {16, "IQ2_XXS"},    {17, "IQ2_XS"},
+    {18, "IQ3_XXS"},  {19, "IQ1_S"}, {21, "IQ3_S"}, {22, "IQ2_S"},      {24, "I8"},         {25, "I16"},
+    {26, "I32"},      {27, "I64"},   {28, "F64"},   {29, "IQ1_M"},      {31, "Q4_0_4_4"},   {32, "Q4_0_4_8"},
+    {33, "Q4_0_8_8"}, {34, "TQ1_0"}, {35, "TQ2_0"}, {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"},
+    {40, "NVFP4"},    {41, "Q1_0"},
 };
 
 std::string known_formats() {
   std::string names;
   for (const auto& format : dtype_table()) {
+    if (!format.ggml_type) continue;
     if (!names.empty()) names += ", ";
     names += format.name;
   }
@@ -405,7 +405,7 @@ void Parser::place(std::vector<TensorInfo>& tensors, const std::vector<Extent>& 
           "damaged",
           size, offset, data_bytes);
     }
-    tensors[i].bytes = bytes_.subspan(data_begin + offset, size);
+    tensors[i].parts = {{bytes_.subspan(data_begin + offset, size), info(tensors[i].dtype).block_bytes, 0}};
   }
   refuse_overlap(tensors, extents);
 }
@@ -426,13 +426,6 @@ void Parser::refuse_overlap(const std::vector<TensorInfo>& tensors, const std::v
 }
 
 }  // namespace
-
-void HeaderBudget::charge(const std::string& file, uint64_t bytes) {
-  if (bytes > left_) {
-    fail(ErrorKind::DoesNotFit, "{}: its metadata and tensor table need more than the {} bytes allowed", file, kBytes);
-  }
-  left_ -= bytes;
-}
 
 GgufFile parse_gguf(std::span<const std::byte> bytes, const std::string& file, HeaderBudget& budget) {
   return Parser(bytes, file, budget).parse();

@@ -55,7 +55,11 @@ int inspect_checkpoint(const Flags& flags, const Checkpoint& checkpoint, const M
       tensors.push_back({{"name", tensor.name},
                          {"dtype", info(tensor.dtype).name},
                          {"shape", tensor.shape},
-                         {"bytes", tensor.bytes.size()}});
+                         {"bytes", tensor.bytes()}});
+    }
+    for (const UnusableTensor& tensor : checkpoint.unusable()) {
+      tensors.push_back(
+          {{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"bytes", tensor.bytes.size()}});
     }
     print_json({{"architecture", spec.architecture},
                 {"parameters", spec.parameters()},
@@ -88,6 +92,10 @@ int inspect_checkpoint(const Flags& flags, const Checkpoint& checkpoint, const M
   Rows tensors{{"tensor", "dtype", "shape", "bytes"}};
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     tensors.push_back({one_line(tensor.name), std::string(info(tensor.dtype).name), format_shape(tensor.shape),
+                       std::to_string(tensor.bytes())});
+  }
+  for (const UnusableTensor& tensor : checkpoint.unusable()) {
+    tensors.push_back({one_line(tensor.name), std::string(tensor.dtype), format_shape(tensor.shape),
                        std::to_string(tensor.bytes.size())});
   }
   print_text(format_table(facts, 2) + "\n" + format_table(tensors, 2));

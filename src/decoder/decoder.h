@@ -1,7 +1,8 @@
 // The door of decoder/: one rank, one batch. A Decoder loads its rank's slices, keeps its KV cache, and runs the layers
 // over a flat batch of rows that mixes prefill chunks and decodes of any sequences. It knows no request and no policy:
 // which rows, which pages and which logits are decided by rank 0 and told to every rank alike.
-// weights.cc loads slices; kv_cache.cc holds pages; decoder.cc is the forward pass, in the order the layers run.
+// weights.cc loads slices; products.cc multiplies; kv_cache.cc holds pages; decoder.cc is the forward pass, in the
+// order the layers run.
 #pragma once
 
 #include <atomic>
@@ -77,7 +78,7 @@ class Decoder {
 
   int64_t weight_bytes() const;            // held
   int64_t read_bytes() const;              // read from the checkpoint
-  int64_t kv_bytes() const;                // allocated
+  int64_t kv_bytes() const;                // allocated, with the state of recurrent layers
   int64_t weight_bytes_per_token() const;  // read by one decode row
 
  private:

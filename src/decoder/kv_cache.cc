@@ -12,7 +12,8 @@ KvCache::KvCache(const ModelSpec& spec, const ShardPlan& plan, int rank, const D
       pool_(static_cast<size_t>(options.pages * options.page_tokens *
                                 plan.ranks[static_cast<size_t>(rank)].kv_values_per_token * element_)) {
   for (size_t i = 0; i < spec.layers.size(); ++i) {
-    const int64_t heads = plan.layers[i].kv_heads[static_cast<size_t>(rank)].size();
+    const bool attention = spec.layers[i].mixer == Mixer::Attention && spec.layers[i].kv_layer < 0;
+    const int64_t heads = attention ? plan.layers[i].kv_heads[static_cast<size_t>(rank)].size() : 0;
     const int64_t head_dim = spec.layers[i].head_dim;
     layers_.push_back({page_bytes_, heads, head_dim});
     page_bytes_ += 2 * heads * options.page_tokens * head_dim * element_;

@@ -73,23 +73,41 @@ struct KvPages {
   int64_t head_dim = 0;
 };
 
-// One query row and one head against positions [0, length) of its sequence.
-// out = softmax(scale * q . K) V. The sum over positions runs in a fixed order that depends on `length` and
-// kv.page_tokens alone: pages first to last, the positions of a page first to last.
+// One query row and one head against positions [first, length) of its sequence; there is at least one.
+// out = softmax(s) V with s = scale * q . K, or s = cap * tanh(scale * q . K / cap). The sum over positions runs in a
+// fixed order that depends on `first`, `length` and kv.page_tokens alone: pages first to last, the positions of a page
+// first to last. Pages before the one that holds `first` are not looked at, nor are their entries of kv.pages.
 struct AttendArgs {
   const float* q = nullptr;  // [head_dim]
   KvPages kv;
   int64_t kv_head = 0;  // within kv.kv_heads
+  int64_t first = 0;
   int64_t length = 0;
   float scale = 1;
-  float* scores = nullptr;  // scratch of the calling thread: [round_up(length, kv.page_tokens)]
+  float cap = 0;            // soft cap of the scaled scores; 0: none
+  float* scores = nullptr;  // scratch of the calling thread: [length - first], position p at scores[p - first]
   float* out = nullptr;     // [head_dim]
+};
+
+// One token of one value head of a gated delta net: the state decays, is corrected towards v where k points, and is
+// read where q points. state: [value_dim, key_dim]; state *= keep; state += (v - state k) write k^T; out = state q.
+struct DeltaStepArgs {
+  float* state = nullptr;
+  int64_t key_dim = 0;
+  int64_t value_dim = 0;
+  const float* q = nullptr;  // [key_dim]
+  const float* k = nullptr;
+  const float* v = nullptr;  // [value_dim]
+  float keep = 1;
+  float write = 0;
+  float* out = nullptr;  // [value_dim]
 };
 
 struct Kernels {
   std::string_view isa;  // "reference", "avx2", "avx512"
 
-  // elements [first, first + count) of a stored row to float, bit-equal to the `gguf` package's dequantisation.
+  // elements [first, first + count) of a stored row to float, bit-equal to the `gguf` package's dequantisation and to
+  // mlx.core.dequantize with scales and biases as float32.
   void (*dequantize)(DType dtype, const std::byte* row, int64_t first, int64_t count, float* out);
   void (*matmul)(const MatmulArgs& args);
   // out[row] = x[row] / sqrt(mean(x[row]^2) + eps) * weight; x and out may be the same.
@@ -99,6 +117,16 @@ struct Kernels {
   void (*attend)(const AttendArgs& args);
   // out[i] = silu(gate[i]) * up[i]; out may be gate or up.
   void (*silu_mul)(const float* gate, const float* up, float* out, int64_t count);
+  // out[i] = gelu(gate[i]) * up[i], gelu(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))); out may be gate or
+  // up.
+  void (*gelu_mul)(const float* gate, const float* up, float* out, int64_t count);
+  // x[i] = cap * tanh(x[i] / cap), cap > 0
+  void (*soft_cap)(float* x, float cap, int64_t count);
+  // x[i] *= factor
+  void (*scale)(float* x, float factor, int64_t count);
+  // out[i] = sigmoid(gate[i]) * x[i]; out may be gate or x.
+  void (*sigmoid_mul)(const float* gate, const float* x, float* out, int64_t count);
+  void (*delta_step)(const DeltaStepArgs& args);
   // x[i] += y[i]
   void (*add)(float* x, const float* y, int64_t count);
   // count floats to F32, F16 or BF16, round to nearest even.

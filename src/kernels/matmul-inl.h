@@ -144,7 +144,7 @@ HWY_NOINLINE void SumTile(const Tile& tile) {
   }
 }
 
-// What the product and dequantisation need of a format.
+// What the product and dequantisation need of a format of formats-inl.h.
 struct FormatOps {
   DType dtype;
   bool plain;
@@ -164,7 +164,7 @@ constexpr FormatOps MakeOps(DType dtype) {
 }
 
 constexpr FormatOps kFormats[] = {
-    // in the order of DType
+    // the first of DType, in its order
     MakeOps<F32>(DType::F32),   MakeOps<F16>(DType::F16),   MakeOps<BF16>(DType::BF16), MakeOps<Q4_0>(DType::Q4_0),
     MakeOps<Q4_1>(DType::Q4_1), MakeOps<Q5_0>(DType::Q5_0), MakeOps<Q5_1>(DType::Q5_1), MakeOps<Q8_0>(DType::Q8_0),
 };
@@ -173,14 +173,21 @@ constexpr FormatOps kFormats[] = {
 constexpr SumTileFn kPanelTiles[] = {SumTile<F32, 1>, SumTile<F32, 2>, SumTile<F32, 3>,
                                      SumTile<F32, 4>, SumTile<F32, 5>, SumTile<F32, 6>};
 
-HWY_INLINE const FormatOps& OpsOf(DType dtype) {
-  const FormatOps& ops = kFormats[static_cast<size_t>(dtype)];
-  assert(ops.dtype == dtype);
-  return ops;
+// Null for a format that has no vector code here: it is decoded by dequantize_stored, and its products go through the
+// panel.
+HWY_INLINE const FormatOps* VectorFormat(DType dtype) {
+  const auto index = static_cast<size_t>(dtype);
+  if (index >= sizeof(kFormats) / sizeof(kFormats[0])) return nullptr;
+  assert(kFormats[index].dtype == dtype);
+  return &kFormats[index];
 }
 
 void DequantizeRow(DType dtype, const std::byte* row, int64_t first, int64_t count, float* out) {
-  OpsOf(dtype).dequantize(reinterpret_cast<const uint8_t*>(row), first, count, out);
+  if (const FormatOps* format = VectorFormat(dtype)) {
+    format->dequantize(reinterpret_cast<const uint8_t*>(row), first, count, out);
+  } else {
+    dequantize_stored(dtype, row, first, count, out);
+  }
 }
 
 // One chunk of every column and row of `all`, tile by tile. sum_tile is [tile_rows], by rows less one.
@@ -200,14 +207,14 @@ void SumChunk(const SumTileFn* sum_tile, int64_t tile_rows, const Tile& all, int
 
 void Matmul(const MatmulArgs& args) {
   const WeightMatrix& w = args.w;
-  const FormatOps& format = OpsOf(w.dtype);
-  const bool on_blocks = format.plain || (w.lead % kBlock == 0 &&
-                                          (args.leaves.leaf_cols % kBlock == 0 || args.leaves.leaf_cols >= w.cols));
-  const bool fused = on_blocks && args.rows <= kFusedRows;
+  const FormatOps* format = VectorFormat(w.dtype);
+  const bool on_blocks =
+      w.lead % kBlock == 0 && (args.leaves.leaf_cols % kBlock == 0 || args.leaves.leaf_cols >= w.cols);
+  const bool fused = format != nullptr && (format->plain || on_blocks) && args.rows <= kFusedRows;
   const int64_t panel_columns = fused ? kTileColumns : kPanelColumns;
   for (int64_t n = args.n_begin; n < args.n_end; n += panel_columns) {
     const int64_t columns = args.n_end - n < panel_columns ? args.n_end - n : panel_columns;
-    const auto* stored = reinterpret_cast<const uint8_t*>(w.data) + n * w.row_bytes;
+    const std::byte* stored = w.data + n * w.row_bytes;
     for_each_leaf(args, n, columns, [&](int64_t begin, int64_t end, float* plane) {
       for (int64_t k = begin; k < end; k += kChunk) {
         Tile tile;
@@ -219,14 +226,14 @@ void Matmul(const MatmulArgs& args) {
         tile.ldo = args.ldo;
         tile.columns = columns;
         if (fused) {
-          tile.w = stored + (w.lead + k) * format.block_bytes / kBlock;
+          tile.w = reinterpret_cast<const uint8_t*>(stored) + (w.lead + k) * format->block_bytes / kBlock;
           tile.pitch = w.row_bytes;
-          SumChunk(format.sum_tile, kFusedRows, tile, args.rows);
+          SumChunk(format->sum_tile, kFusedRows, tile, args.rows);
           continue;
         }
         for (int64_t column = 0; column < columns; ++column) {
           float* panel = args.scratch + column * kPanelPitch;
-          format.dequantize(stored + column * w.row_bytes, w.lead + k, tile.count, panel);
+          DequantizeRow(w.dtype, stored + column * w.row_bytes, w.lead + k, tile.count, panel);
         }
         tile.w = reinterpret_cast<const uint8_t*>(args.scratch);
         tile.pitch = kPanelPitch * static_cast<int64_t>(sizeof(float));

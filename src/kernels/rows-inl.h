@@ -2,7 +2,7 @@
 //
 // An element-wise result does not depend on where in a call its element stands. Where only +, - and x are needed, which
 // are rounded exactly and never fused here, what is left after the last whole vector is computed one by one (RmsNorm,
-// Rope, AddRow, the scaling of scores). Functions with an exp go through the same instructions as the others, on a copy
+// Rope, ScaleRow, AddRow). Functions with an exp or a tanh go through the same instructions as the others, on a copy
 // filled up.
 #if defined(LOCKSTEP_KERNELS_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_ROWS_INL_H_
@@ -102,23 +102,59 @@ void Rope(float* heads, int64_t n_heads, int64_t head_dim, int64_t rotary, const
   }
 }
 
-// gate / (1 + exp(-gate)) * up, written so that exp never overflows.
-HWY_INLINE V SiluMul(V gate, V up) {
+// 1 / (1 + exp(-x)), written so that exp never overflows.
+HWY_INLINE V Sigmoid(V x) {
   const Floats f;
   const V one = hn::Set(f, 1.0f);
-  const V e = hn::Exp(f, hn::Neg(hn::Abs(gate)));
-  const V top = hn::IfThenElse(hn::Ge(gate, hn::Zero(f)), one, e);
-  return hn::Mul(hn::Mul(gate, hn::Div(top, hn::Add(one, e))), up);
+  const V e = hn::Exp(f, hn::Neg(hn::Abs(x)));
+  const V top = hn::IfThenElse(hn::Ge(x, hn::Zero(f)), one, e);
+  return hn::Div(top, hn::Add(one, e));
 }
 
-void SiluMulRow(const float* gate, const float* up, float* out, int64_t count) {
+struct Silu {
+  static HWY_INLINE V Of(V x) { return hn::Mul(x, Sigmoid(x)); }
+};
+
+// (1 + tanh(u)) / 2 is sigmoid(2 u), which keeps its digits where tanh is near -1.
+struct Gelu {
+  static HWY_INLINE V Of(V x) {
+    const Floats f;
+    const V cubic = hn::Mul(hn::Mul(hn::Mul(hn::Set(f, kGeluCubic), x), x), x);
+    return hn::Mul(x, Sigmoid(hn::Mul(hn::Set(f, kTwoRootTwoOverPi), hn::Add(x, cubic))));
+  }
+};
+
+// out[i] = Activation(gate[i]) * up[i]
+template <class Activation>
+void ActivateMul(const float* gate, const float* up, float* out, int64_t count) {
   const Floats f;
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    hn::StoreU(SiluMul(hn::LoadU(f, gate + i), hn::LoadU(f, up + i)), f, out + i);
-  if (const int64_t left = count - i; left > 0) {
-    StoreFirst(SiluMul(LoadFirst(gate + i, left), LoadFirst(up + i, left)), left, out + i);
+  for (; i + kLanes <= count; i += kLanes) {
+    hn::StoreU(hn::Mul(Activation::Of(hn::LoadU(f, gate + i)), hn::LoadU(f, up + i)), f, out + i);
   }
+  if (const int64_t left = count - i; left > 0) {
+    StoreFirst(hn::Mul(Activation::Of(LoadFirst(gate + i, left)), LoadFirst(up + i, left)), left, out + i);
+  }
+}
+
+HWY_INLINE V SoftCap(V x, V cap) {
+  return hn::Mul(cap, hn::Tanh(Floats(), hn::Div(x, cap)));
+}
+
+void SoftCapRow(float* x, float cap, int64_t count) {
+  const Floats f;
+  const V caps = hn::Set(f, cap);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) hn::StoreU(SoftCap(hn::LoadU(f, x + i), caps), f, x + i);
+  if (const int64_t left = count - i; left > 0) StoreFirst(SoftCap(LoadFirst(x + i, left), caps), left, x + i);
+}
+
+void ScaleRow(float* x, float factor, int64_t count) {
+  const Floats f;
+  const V factors = hn::Set(f, factor);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) hn::StoreU(hn::Mul(hn::LoadU(f, x + i), factors), f, x + i);
+  for (; i < count; ++i) x[i] *= factor;
 }
 
 void AddRow(float* x, const float* y, int64_t count) {
@@ -203,21 +239,13 @@ HWY_INLINE void AddPage(DType dtype, const uint8_t* values, const float* weights
   return AddValues<BF16>(values, weights, tokens, head_dim, out);
 }
 
-// Replaces scores by exp(scale * (score - highest)) and returns their sum: kLanes chains, position p to chain p mod
-// kLanes.
-HWY_INLINE float ExpAndSum(float* scores, int64_t length, float scale) {
+// Replaces scores by exp(score - highest) and returns their sum: kLanes chains, score i to chain i mod kLanes.
+HWY_INLINE float ExpAndSum(float* scores, int64_t count) {
   const Floats f;
-  const V scales = hn::Set(f, scale);
-  const V lowest = hn::Set(f, -INFINITY);
-  V highest = lowest;
-  const int64_t whole = length / kLanes * kLanes;
-  const int64_t left = length - whole;
-  for (int64_t i = 0; i < whole; i += kLanes) {
-    const V v = hn::Mul(scales, hn::LoadU(f, scores + i));
-    hn::StoreU(v, f, scores + i);
-    highest = hn::Max(highest, v);
-  }
-  for (int64_t i = whole; i < length; ++i) scores[i] *= scale;
+  V highest = hn::Set(f, -INFINITY);
+  const int64_t whole = count / kLanes * kLanes;
+  const int64_t left = count - whole;
+  for (int64_t i = 0; i < whole; i += kLanes) highest = hn::Max(highest, hn::LoadU(f, scores + i));
   if (left > 0) highest = hn::Max(highest, LoadFirst(scores + whole, left, -INFINITY));
   highest = hn::MaxOfLanes(f, highest);
   V sum = hn::Zero(f);
@@ -236,32 +264,33 @@ HWY_INLINE float ExpAndSum(float* scores, int64_t length, float scale) {
 
 void Attend(const AttendArgs& args) {
   const KvPages& kv = args.kv;
-  const FormatOps& format = OpsOf(kv.dtype);
-  assert(format.plain);
+  assert(VectorFormat(kv.dtype) != nullptr && VectorFormat(kv.dtype)->plain);
+  const FormatOps& format = *VectorFormat(kv.dtype);
   const int64_t head_row = kv.head_dim * format.block_bytes / kBlock;  // bytes of one token's key
   const int64_t head_bytes = kv.page_tokens * head_row;
   const auto* base = reinterpret_cast<const uint8_t*>(kv.base) + args.kv_head * head_bytes;
 
   // Scores: the keys of a page are the columns of a product, whose order is SumTile's.
-  for (int64_t begin = 0, i = 0; begin < args.length; begin += kv.page_tokens, ++i) {
-    const int64_t tokens = args.length - begin < kv.page_tokens ? args.length - begin : kv.page_tokens;
+  for_each_page(args, [&](int64_t page, int64_t skip, int64_t tokens, float* scores) {
     Tile tile;
     tile.x = args.q;
     tile.count = kv.head_dim;
     tile.columns = tokens;
-    tile.w = base + kv.pages[i] * kv.page_bytes;
+    tile.w = base + kv.pages[page] * kv.page_bytes + skip * head_row;
     tile.pitch = head_row;
-    tile.out = args.scores + begin;
+    tile.out = scores;
     SumChunk(format.sum_tile, 1, tile, 1);
-  }
-  const float sum = ExpAndSum(args.scores, args.length, args.scale);
+  });
+  const int64_t seen = args.length - args.first;
+  ScaleRow(args.scores, args.scale, seen);
+  if (args.cap != 0) SoftCapRow(args.scores, args.cap, seen);
+  const float sum = ExpAndSum(args.scores, seen);
 
   for (int64_t i = 0; i < kv.head_dim; ++i) args.out[i] = 0;
-  for (int64_t begin = 0, i = 0; begin < args.length; begin += kv.page_tokens, ++i) {
-    const int64_t tokens = args.length - begin < kv.page_tokens ? args.length - begin : kv.page_tokens;
-    const uint8_t* values = base + kv.pages[i] * kv.page_bytes + kv.kv_heads * head_bytes;
-    AddPage(kv.dtype, values, args.scores + begin, tokens, kv.head_dim, args.out);
-  }
+  for_each_page(args, [&](int64_t page, int64_t skip, int64_t tokens, const float* weights) {
+    const uint8_t* values = base + kv.pages[page] * kv.page_bytes + kv.kv_heads * head_bytes + skip * head_row;
+    AddPage(kv.dtype, values, weights, tokens, kv.head_dim, args.out);
+  });
   for (int64_t i = 0; i < kv.head_dim; ++i) args.out[i] /= sum;
 }
 

@@ -1,6 +1,7 @@
 // What the files of kernels/ share: the tables they make, and the sizes that fix the order of additions.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 
 #include "kernels/kernels.h"
@@ -25,6 +26,29 @@ const Kernels& reference_kernels();
 // the instruction set.
 const Kernels* avx2_kernels();
 const Kernels* avx512_kernels();
+
+// recurrent.cc's, the same in every table.
+void plain_sigmoid_mul(const float* gate, const float* x, float* out, int64_t count);
+void plain_delta_step(const DeltaStepArgs& args);
+
+// gelu's constants: 2 * sqrt(2 / pi), and the factor of x^3.
+inline constexpr float kTwoRootTwoOverPi = 1.5957691216f;
+inline constexpr float kGeluCubic = 0.044715f;
+
+// Walks the pages that hold the positions [first, length) of `args`: calls visit(page, skip, tokens, scores) for tokens
+// [skip, skip + tokens) of page number `page` of the sequence, whose scores begin at `scores`.
+template <class Visit>
+inline void for_each_page(const AttendArgs& args, Visit&& visit) {
+  assert(0 <= args.first && args.first < args.length);
+  const int64_t size = args.kv.page_tokens;
+  for (int64_t begin = args.first; begin < args.length;) {
+    const int64_t page = begin / size;
+    const int64_t page_end = (page + 1) * size;
+    const int64_t end = page_end < args.length ? page_end : args.length;
+    visit(page, begin - page * size, end - begin, args.scores + (begin - args.first));
+    begin = end;
+  }
+}
 
 // Walks the leaves of `args` for the output columns [n, n + columns): calls sum_leaf(leaf_begin, leaf_end, plane) with
 // the plane of `out` that is to hold the leaf's sum, then joins planes as the program says.

@@ -5,6 +5,7 @@
 #define HWY_TARGET_INCLUDE "kernels/vector.cc"
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)  // below AVX2 the reference table runs
 
+#include "kernels/decode.h"
 #include "kernels/tables.h"
 
 // Keep after the ordinary includes: whatever a target region includes is compiled with that target's instructions.
@@ -24,7 +25,12 @@ constexpr Kernels kTable = {.isa = HWY_TARGET == HWY_AVX2 ? "avx2" : "avx512",
                             .rms_norm = RmsNorm,
                             .rope = Rope,
                             .attend = Attend,
-                            .silu_mul = SiluMulRow,
+                            .silu_mul = ActivateMul<Silu>,
+                            .gelu_mul = ActivateMul<Gelu>,
+                            .soft_cap = SoftCapRow,
+                            .scale = ScaleRow,
+                            .sigmoid_mul = plain_sigmoid_mul,
+                            .delta_step = plain_delta_step,
                             .add = AddRow,
                             .from_float = FromFloat};
 

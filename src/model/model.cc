@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "base/error.h"
 #include "base/quoted.h"
+#include "model/config.h"
 #include "model/families.h"
+#include "model/roles.h"
 
 namespace lockstep {
 namespace {
@@ -27,45 +29,125 @@ Dim dim_of(Axis axis, const ModelSpec& spec, const LayerSpec& layer) {
     case Axis::Heads:
       return {axis, layer.heads, layer.head_dim};
     case Axis::KvHeads:
-      return {axis, layer.kv_heads, layer.head_dim};
+      return {axis, layer.kv_heads, layer.mixer == Mixer::GatedDelta ? layer.key_dim : layer.head_dim};
     case Axis::Ffn:
       return {axis, layer.ffn, 1};
     case Axis::Vocab:
       return {axis, spec.vocab, 1};
     case Axis::Rotary:
       return {axis, layer.rope.rotary / 2, 1};
+    case Axis::HeadDim:
+      return {axis, layer.head_dim, 1};
+    case Axis::HeadScalars:
+      return {axis, layer.heads, 1};
+    case Axis::Taps:
+      return {axis, layer.taps, 1};
+    case Axis::LayerVocab:
+      return {axis, spec.layer_vocab, 1};
+    case Axis::LayerInputs:
+      return {axis, static_cast<int64_t>(spec.layers.size()), spec.layer_input};
+    case Axis::LayerInput:
+      return {axis, spec.layer_input, 1};
   }
   return {};
 }
 
+// A shape without sides of one element.
+std::vector<int64_t> squeezed(std::vector<int64_t> shape) {
+  std::erase(shape, 1);
+  return shape;
+}
+
+// What the rules say of one tensor of the file. Several weights may lie in it, one above another in rule order.
+struct Use {
+  int64_t rows = 0, cols = 1;
+  Axis in = Axis::One;
+};
+using Uses = std::map<std::string, Use, std::less<>>;
+
 // Adds the rule's weight to the spec; false when the file does not have it.
-bool bind(const WeightRule& rule, int64_t layer, const Checkpoint& checkpoint, ModelSpec& spec,
-          std::set<std::string_view>& used) {
-  const std::string name = layer < 0 ? std::string(rule.name) : fmt::format(fmt::runtime(rule.name), layer);
-  const TensorInfo* tensor = checkpoint.find(name);
+bool bind(const WeightRule& rule, int64_t layer, const Config& config, ModelSpec& spec, Uses& uses) {
+  const std::string name = config.tensor_name(rule.role, rule, layer);
+  const TensorInfo* tensor = name.empty() ? nullptr : config.checkpoint().find(name);
   if (tensor == nullptr) {
     if (rule.optional) return false;
     fail(ErrorKind::NotFound, "{}: tensor {} is missing; a {} model needs it", spec.file, in_quotes(name),
          spec.architecture);
   }
+  const RoleInfo& role = info(rule.role);
   const LayerSpec& numbers = spec.layers[static_cast<size_t>(std::max<int64_t>(layer, 0))];
-  const WeightSpec weight{
-      rule.role, layer, name, tensor->dtype, dim_of(rule.out, spec, numbers), dim_of(rule.in, spec, numbers)};
-  std::vector<int64_t> expected{weight.out.size()};
-  if (rule.in != Axis::One) expected.push_back(weight.in.size());
-  if (tensor->shape != expected) {
-    fail(ErrorKind::Malformed, "{}: tensor {} has shape [{}], but the metadata says [{}]", spec.file, in_quotes(name),
-         fmt::join(tensor->shape, ", "), fmt::join(expected, ", "));
+  Use& use = uses[name];
+  WeightSpec weight;
+  weight.role = rule.role;
+  weight.layer = layer;
+  weight.name = name;
+  weight.first_row = use.rows;
+  weight.dtype = tensor->dtype;
+  weight.out = dim_of(role.out, spec, numbers);
+  weight.in = dim_of(role.in, spec, numbers);
+  if (rule.role == Role::AttnQ && numbers.query_gate) weight.out.unit *= 2;
+  use.rows += weight.out.size();
+  use.cols = weight.in.size();
+  use.in = role.in;
+  if (held_as_floats(weight) && info(weight.dtype).block_elements > 1) {
+    fail(ErrorKind::Unsupported, "{}: tensor {} is a {} in {}; it may be F32, F16 or BF16", spec.file, in_quotes(name),
+         role.in == Axis::One ? "vector" : "convolution", info(weight.dtype).name);
   }
-  if (rule.in == Axis::One && weight.dtype != DType::F32 && weight.dtype != DType::F16 && weight.dtype != DType::BF16) {
-    fail(ErrorKind::Unsupported, "{}: tensor {} is a vector in {}; vectors may be F32, F16 or BF16", spec.file,
-         in_quotes(name), info(weight.dtype).name);
-  }
-  used.insert(tensor->name);
   spec.index[static_cast<size_t>(layer + 1)][static_cast<size_t>(rule.role)] =
       static_cast<int32_t>(spec.weights.size());
-  spec.weights.push_back(weight);
+  spec.weights.push_back(std::move(weight));
   return true;
+}
+
+// A role of the other mixer has no weight in a layer, and what a layer reads of another it does not project.
+bool applies(Role role, const LayerSpec& layer) {
+  const bool key = role == Role::AttnK || role == Role::AttnKNorm;
+  if (layer.kv_layer >= 0 && (key || role == Role::AttnV)) return false;
+  if (layer.keys_are_values && role == Role::AttnV) return false;
+  const bool delta = role >= Role::DeltaQ && role <= Role::DeltaOutput;
+  const bool attention = role >= Role::AttnQ && role <= Role::AttnOutputBias;
+  return layer.mixer == Mixer::Attention ? !delta : !attention;
+}
+
+bool in_layers(const WeightRule& rule) {
+  return info(rule.role).gguf.find("{}") != std::string_view::npos ||
+         info(rule.role).hugging_face.find("{}") != std::string_view::npos;
+}
+
+// What a layer does not apply may be in the file all the same: published Gemma checkpoints keep projections of keys and
+// values that no layer reads.
+void ignore(const WeightRule& rule, int64_t layer, const Config& config, Uses& uses) {
+  uses[config.tensor_name(rule.role, rule, layer)];
+}
+
+bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Compares what the rules say of each tensor with the file, and refuses tensors that nobody knows, which a wrong
+// reading of the file would leave over.
+void check_tensors(const Config& config, const ModelSpec& spec, const Uses& uses) {
+  const auto require_ignored = [&](const std::string& name) {
+    const auto ignored = ignored_tensors();
+    if (std::any_of(ignored.begin(), ignored.end(), [&](auto pattern) { return matches(name, pattern); })) return;
+    fail(ErrorKind::Unsupported, "{}: tensor {} is not part of a {} model as this program knows it", spec.file,
+         in_quotes(name), spec.architecture);
+  };
+  for (const UnusableTensor& tensor : config.checkpoint().unusable()) require_ignored(tensor.name);
+  for (const TensorInfo& tensor : config.checkpoint().tensors()) {
+    const auto use = uses.find(tensor.name);
+    if (use == uses.end()) {
+      require_ignored(tensor.name);
+      continue;
+    }
+    const auto& [rows, cols, in] = use->second;
+    std::vector<int64_t> expected{rows};
+    if (in != Axis::One) expected.push_back(cols);
+    // Formats put the one input channel of a convolution in different places.
+    if (rows == 0 || (in == Axis::Taps ? squeezed(tensor.shape) : tensor.shape) == expected) continue;
+    fail(ErrorKind::Malformed, "{}: tensor {} has shape [{}], but the metadata says [{}]", spec.file,
+         in_quotes(tensor.name), fmt::join(tensor.shape, ", "), fmt::join(expected, ", "));
+  }
 }
 
 }  // namespace
@@ -82,43 +164,47 @@ const WeightSpec* ModelSpec::find(Role role, int64_t layer) const {
 }
 
 ModelSpec read_model(const Checkpoint& checkpoint) {
-  const std::string& file = checkpoint.metadata().file();
-  const std::string_view architecture = checkpoint.metadata().require_string("general.architecture");
+  const Config config(checkpoint);
   const auto all = families();
+  const auto names = [&](const Family* f) { return config.gguf() ? f->gguf : f->model_types; };
   const auto family =
-      std::find_if(all.begin(), all.end(), [&](const Family* f) { return f->architecture == architecture; });
+      std::find_if(all.begin(), all.end(), [&](const Family* f) { return is_one_of(names(f), config.family()); });
   if (family == all.end()) {
     std::vector<std::string_view> known;
-    for (const Family* f : all) known.push_back(f->architecture);
-    fail(ErrorKind::Unsupported, "{}: architecture {} is not known; known: {}", file, in_quotes(architecture),
-         fmt::join(known, ", "));
+    for (const Family* f : all) known.insert(known.end(), names(f).begin(), names(f).end());
+    fail(ErrorKind::Unsupported, "{}: {} {} is not known; known: {}", config.file(),
+         config.gguf() ? "architecture" : "model_type", in_quotes(config.family()), fmt::join(known, ", "));
   }
 
-  ModelSpec spec = (*family)->read(checkpoint);
-  spec.file = file;
-  spec.architecture = architecture;
+  ModelSpec spec = (*family)->read(config);
+  spec.file = config.file();
+  spec.architecture = config.family();
   std::array<int32_t, kRoles> none;
   none.fill(-1);
   spec.index.assign(spec.layers.size() + 1, none);
-  std::set<std::string_view> used;
+  Uses uses;
   for (const WeightRule& rule : (*family)->rules) {
-    if (rule.name.find("{}") != std::string_view::npos) continue;
-    const bool found = bind(rule, -1, checkpoint, spec, used);
+    if (in_layers(rule)) continue;
+    if (rule.role == Role::LmHead && config.get_bool({"", "tie_word_embeddings"}).value_or(false)) {
+      uses[config.tensor_name(rule.role, rule, -1)];  // if it is there it says the same again
+      spec.tied_head = true;
+      continue;
+    }
+    const bool found = bind(rule, -1, config, spec, uses);
     if (rule.role == Role::LmHead) spec.tied_head = !found;
   }
   for (int64_t layer = 0; layer < static_cast<int64_t>(spec.layers.size()); ++layer) {
     for (const WeightRule& rule : (*family)->rules) {
-      if (rule.name.find("{}") != std::string_view::npos) bind(rule, layer, checkpoint, spec, used);
+      if (!in_layers(rule)) continue;
+      const LayerSpec& numbers = spec.layers[static_cast<size_t>(layer)];
+      if (applies(rule.role, numbers)) {
+        bind(rule, layer, config, spec, uses);
+      } else if (numbers.kv_layer >= 0) {
+        ignore(rule, layer, config, uses);
+      }
     }
   }
-  for (const TensorInfo& tensor : checkpoint.tensors()) {
-    const auto& ignored = (*family)->ignored;
-    if (used.contains(tensor.name)) continue;
-    if (std::any_of(ignored.begin(), ignored.end(), [&](auto pattern) { return matches(tensor.name, pattern); }))
-      continue;
-    fail(ErrorKind::Unsupported, "{}: tensor {} is not part of a {} model as this program knows it", file,
-         in_quotes(tensor.name), architecture);
-  }
+  check_tensors(config, spec, uses);
   return spec;
 }
 

@@ -24,8 +24,21 @@ std::vector<double> rope_frequencies(const RopeSpec& rope) {
     frequencies[static_cast<size_t>(i)] =
         std::pow(rope.base, -2.0 * static_cast<double>(i) / static_cast<double>(rope.rotary));
   }
+  if (rope.scaling == RopeSpec::Scaling::Proportional) {
+    for (double& f : frequencies) f /= rope.factor;
+    std::fill(frequencies.begin() + rope.turning, frequencies.end(), 0.0);
+  }
   if (rope.scaling == RopeSpec::Scaling::Linear) {
     for (double& f : frequencies) f /= rope.factor;
+  }
+  if (rope.scaling == RopeSpec::Scaling::Llama3) {
+    // Pairs that turn often keep their frequency, those that turn seldom are stretched, those between are blended.
+    for (double& f : frequencies) {
+      const double turns = static_cast<double>(rope.original_context) * f / (2 * std::numbers::pi);
+      const double keep =
+          std::clamp((turns - rope.low_frequency) / (rope.high_frequency - rope.low_frequency), 0.0, 1.0);
+      f = f * keep + f / rope.factor * (1 - keep);
+    }
   }
   if (rope.scaling == RopeSpec::Scaling::Yarn) {
     // Fast pairs keep their frequency, slow pairs are interpolated, those between are blended along a ramp.

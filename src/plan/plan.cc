@@ -26,11 +26,15 @@ int64_t head_leaf(const LayerSpec& layer) {
   return ceil_div(layer.heads, kMostHeadLeaves) * layer.head_dim;
 }
 
-// The smallest multiple of down's block that gives at most 32 leaves.
-int64_t ffn_leaf(const ModelSpec& spec, int64_t layer) {
-  const int64_t block = info(dtype_of(spec, Role::FfnDown, layer)).block_elements;
+// The smallest multiple of the matrix's block that gives at most 32 leaves of `width` columns.
+int64_t column_leaf(const ModelSpec& spec, Role role, int64_t layer, int64_t width) {
+  const int64_t block = info(dtype_of(spec, role, layer)).block_elements;
   const int64_t group = block > 1 ? block : kPlainGroup;
-  return ceil_div(ceil_div(spec.layers[static_cast<size_t>(layer)].ffn, kMostFfnLeaves), group) * group;
+  return ceil_div(ceil_div(width, kMostFfnLeaves), group) * group;
+}
+
+int64_t ffn_leaf(const ModelSpec& spec, int64_t layer) {
+  return column_leaf(spec, Role::FfnDown, layer, spec.layers[static_cast<size_t>(layer)].ffn);
 }
 
 Division divide(int64_t size, int64_t leaf, const std::vector<double>& shares, int64_t rotation) {
@@ -63,10 +67,17 @@ class Planner {
       const LayerSpec& numbers = spec_.layers[static_cast<size_t>(i)];
       LayerPlan layer;
       const int64_t heads = numbers.heads * numbers.head_dim;
-      layer.heads = divide(heads, head_leaf(numbers), shares_, i);
+      // Layers that share keys and values divide their heads alike.
+      const int64_t turn = numbers.kv_layer < 0 ? i : numbers.kv_layer;
+      layer.heads = divide(heads, head_leaf(numbers), shares_, turn);
       // The feed-forward's spare units go where the attention's stopped.
       const int64_t spare = layer.heads.leaves() % ranks();
       layer.ffn = divide(numbers.ffn, ffn_leaf(spec_, i), shares_, i + spare);
+      if (spec_.layer_input > 0) {
+        const int64_t leaf = column_leaf(spec_, Role::LayerInputOutput, i, spec_.layer_input);
+        layer.input = divide(spec_.layer_input, leaf, shares_, i + spare + layer.ffn.leaves() % ranks());
+        layer.input_layout = tree_layout(layer.input.leaves(), layer.input.runs, plan_.options.every_leaf);
+      }
       const int64_t group = numbers.heads / numbers.kv_heads;
       for (int r = 0; r < ranks(); ++r) {
         const int64_t first = layer.heads.begin(r) / numbers.head_dim;
@@ -78,6 +89,9 @@ class Planner {
       plan_.layers.push_back(std::move(layer));
     }
     plan_.vocab = divide(spec_.vocab, 1, shares_, ranks() - 1);
+    if (spec_.layer_input > 0) {
+      plan_.layer_inputs = divide(layers * spec_.layer_input, spec_.layer_input, shares_, 0);
+    }
   }
 
   bool divided(VocabMode mode) const { return mode == VocabMode::VocabParallel; }
@@ -99,6 +113,9 @@ class Planner {
     const auto each_rank = [&](auto range_of) {
       for (int r = 0; r < ranks(); ++r) ranges.push_back(range_of(r));
     };
+    const auto runs_of = [&](const Division& division) {
+      each_rank([&](int r) { return Range{division.begin(r), division.end(r)}; });
+    };
     if (weight.out.axis == Axis::Vocab) {
       tensor.strategy = vocab_divided(weight.role) ? Strategy::VocabParallel : Strategy::Replicated;
       if (weight.role == Role::TokenEmbedding && divided(plan_.options.embedding)) tensor.comm = CommPattern::AllReduce;
@@ -106,21 +123,36 @@ class Planner {
       if (tensor.strategy == Strategy::VocabParallel) {
         each_rank([&](int r) { return Range{plan_.vocab.begin(r), plan_.vocab.end(r)}; });
       }
-    } else if (weight.out.axis == Axis::Heads || weight.out.axis == Axis::Ffn) {
+    } else if (weight.out.axis == Axis::Heads || weight.out.axis == Axis::HeadScalars) {
       tensor.strategy = Strategy::ColumnParallel;
-      const Division& division = weight.out.axis == Axis::Heads ? layer->heads : layer->ffn;
-      each_rank([&](int r) { return Range{division.begin(r), division.end(r)}; });
+      const int64_t head_dim = spec_.layers[static_cast<size_t>(weight.layer)].head_dim;
+      each_rank([&](int r) {
+        return Range{layer->heads.begin(r) / head_dim * weight.out.unit,
+                     layer->heads.end(r) / head_dim * weight.out.unit};
+      });
+    } else if (weight.out.axis == Axis::Ffn) {
+      tensor.strategy = Strategy::ColumnParallel;
+      runs_of(layer->ffn);
     } else if (weight.out.axis == Axis::KvHeads) {
       tensor.strategy = Strategy::ColumnParallel;
       each_rank([&](int r) {
         const Range& run = layer->kv_heads[static_cast<size_t>(r)];
         return Range{run.begin * weight.out.unit, run.end * weight.out.unit};
       });
-    } else if (weight.in.axis == Axis::Heads || weight.in.axis == Axis::Ffn) {
+    } else if (weight.in.axis == Axis::Heads || weight.in.axis == Axis::Ffn || weight.in.axis == Axis::LayerInput) {
       tensor.strategy = Strategy::RowParallel;
+      tensor.columns = true;
       tensor.comm = CommPattern::AllReduce;
-      const Division& division = weight.in.axis == Axis::Heads ? layer->heads : layer->ffn;
-      each_rank([&](int r) { return Range{division.begin(r), division.end(r)}; });
+      runs_of(weight.in.axis == Axis::Heads ? layer->heads : weight.in.axis == Axis::Ffn ? layer->ffn : layer->input);
+    } else if (weight.role == Role::LayerInputGate) {
+      tensor.strategy = Strategy::ColumnParallel;
+      runs_of(layer->input);
+    } else if (weight.out.axis == Axis::LayerInputs || weight.in.axis == Axis::LayerInputs) {
+      // Each rank has the outputs of its layers: of an embedding these are columns of what is stored.
+      tensor.strategy = Strategy::ColumnParallel;
+      tensor.columns = weight.in.axis == Axis::LayerInputs;
+      if (weight.role == Role::LayerInputProjection) tensor.comm = CommPattern::AllGather;
+      runs_of(plan_.layer_inputs);
     }
     if (tensor.strategy == Strategy::Replicated) each_rank([&](int) { return Range{0, weight.out.size()}; });
     if (ranks() == 1) tensor.comm = CommPattern::None;
@@ -132,7 +164,7 @@ class Planner {
     const int64_t block = tensor.by_columns() ? info(weight.dtype).block_elements : 1;
     const auto bytes_of = [&](int64_t begin, int64_t end) {
       const int64_t width = end - begin;
-      if (weight.in.axis == Axis::One) return width * static_cast<int64_t>(sizeof(float));  // vectors are held so
+      if (held_as_floats(weight)) return width * weight.in.size() * static_cast<int64_t>(sizeof(float));
       return tensor.by_columns() ? weight.out.size() * row_bytes(weight.dtype, width)
                                  : width * row_bytes(weight.dtype, weight.in.size());
     };
@@ -173,10 +205,14 @@ class Planner {
       plan_.sites.push_back({layer, name, CommPattern::AllReduce, vectors * width});
     };
     if (divided(plan_.options.embedding)) reduce(-1, site::kTokenEmbedding, ranks());
+    if (spec_.layer_input > 0) {
+      plan_.sites.push_back({-1, site::kLayerInputs, CommPattern::AllGather, plan_.layer_inputs.size * 4});
+    }
     for (int64_t i = 0; i < static_cast<int64_t>(plan_.layers.size()); ++i) {
       const LayerPlan& layer = plan_.layers[static_cast<size_t>(i)];
       reduce(i, site::kAttnOutput, layer.heads_layout.total_nodes());
       reduce(i, site::kFfnDown, layer.ffn_layout.total_nodes());
+      if (spec_.layer_input > 0) reduce(i, site::kLayerInput, layer.input_layout.total_nodes());
     }
     if (divided(plan_.options.lm_head))
       plan_.sites.push_back({-1, site::kLmHead, CommPattern::Gather, spec_.vocab * 4});
@@ -191,7 +227,15 @@ class Planner {
         rank.replicated_bytes += tensor.shared_bytes[r];
       }
       for (size_t i = 0; i < plan_.layers.size(); ++i) {
-        rank.kv_values_per_token += 2 * plan_.layers[i].kv_heads[r].size() * spec_.layers[i].head_dim;
+        const LayerSpec& layer = spec_.layers[i];
+        const int64_t kv_heads = plan_.layers[i].kv_heads[r].size();
+        if (layer.kv_layer >= 0) continue;
+        if (layer.mixer == Mixer::Attention) {
+          rank.kv_values_per_token += 2 * kv_heads * layer.head_dim;
+        } else {
+          const int64_t values = plan_.layers[i].heads.here(static_cast<int>(r));
+          rank.state_values += values * layer.key_dim + (layer.taps - 1) * (2 * kv_heads * layer.key_dim + values);
+        }
       }
     }
   }

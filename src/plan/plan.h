@@ -61,8 +61,10 @@ struct LayerPlan {
   Division heads;               // over heads * head_dim elements: the input of the attention output
   std::vector<Range> kv_heads;  // [ranks]: the KV heads that the rank's query heads read
   Division ffn;                 // the inner width: the input of down
+  Division input;               // Axis::LayerInput: empty where layers have none
   TreeLayout heads_layout;      // what the all-reduce after the attention output joins
   TreeLayout ffn_layout;
+  TreeLayout input_layout;
 };
 
 // Elements [begin, end) along the divided side, and the whole blocks around them, [stored_begin, stored_end), which the
@@ -90,8 +92,8 @@ struct TensorPlan {
   std::vector<SharedRange> shared;       // ascending
   std::vector<int64_t> shared_bytes;     // [ranks]: bytes of the slice that another rank keeps as well
 
-  // Which side is divided: of a row-parallel matrix its columns (the input), of all others the rows.
-  bool by_columns() const { return strategy == Strategy::RowParallel; }
+  bool columns = false;  // whether the columns are divided, else the rows
+  bool by_columns() const { return columns; }
 };
 
 // The names of sites; the decoder names its collectives by them.
@@ -99,6 +101,8 @@ namespace site {
 inline constexpr const char* kTokenEmbedding = "token_embd";
 inline constexpr const char* kAttnOutput = "attn_output";
 inline constexpr const char* kFfnDown = "ffn_down";
+inline constexpr const char* kLayerInputs = "layer_inputs";
+inline constexpr const char* kLayerInput = "layer_input";
 inline constexpr const char* kLmHead = "lm_head";
 }  // namespace site
 
@@ -113,12 +117,14 @@ struct RankPlan {
   int64_t weight_bytes = 0;
   int64_t replicated_bytes = 0;     // of weight_bytes, what another rank holds as well
   int64_t kv_values_per_token = 0;  // elements of K and V over all layers
+  int64_t state_values = 0;         // floats of recurrent state over all layers, for each sequence
 };
 
 struct ShardPlan {
   PlanOptions options;
   std::vector<LayerPlan> layers;
   Division vocab;                   // the rows of the head (and of the embedding)
+  Division layer_inputs;            // Axis::LayerInputs, a layer a leaf; empty where layers have none
   std::vector<TensorPlan> tensors;  // in the order of ModelSpec::weights
   std::vector<SitePlan> sites;      // in the order a step passes them; none for one rank
   std::vector<RankPlan> ranks;

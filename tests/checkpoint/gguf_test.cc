@@ -4,14 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/describe.h"
 
 namespace lockstep {
 namespace {
@@ -20,86 +18,6 @@ using ::testing::HasSubstr;
 
 std::filesystem::path fixture(const std::string& name) {
   return std::filesystem::path(LOCKSTEP_FIXTURES) / "gguf" / name;
-}
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file) << path;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    result += byte >= 0x20 && byte <= 0x7e && c != '\\' ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
-  }
-  return result;
-}
-
-std::string show(bool value) {
-  return value ? "true" : "false";
-}
-std::string show(int64_t value) {
-  return fmt::format("{}", value);
-}
-std::string show(uint64_t value) {
-  return fmt::format("{}", value);
-}
-std::string show(double value) {
-  return fmt::format("{:.17g}", value);
-}
-std::string show(std::string_view value) {
-  return escaped(value);
-}
-
-std::string kind(bool) {
-  return "bool";
-}
-std::string kind(int64_t) {
-  return "int";
-}
-std::string kind(uint64_t) {
-  return "uint";
-}
-std::string kind(double) {
-  return "float";
-}
-std::string kind(std::string_view) {
-  return "string";
-}
-
-struct Describe {
-  std::string operator()(const MetadataScalar& scalar) const {
-    return std::visit([](auto value) { return kind(value) + " " + show(value); }, scalar);
-  }
-  template <class T>
-  std::string operator()(const std::vector<T>& list) const {
-    std::vector<std::string> values;
-    for (const T value : list) values.push_back(show(value));
-    return fmt::format("{}[] {}", kind(T{}), fmt::join(values, " "));
-  }
-};
-
-// Reads every byte of the tensor.
-std::string hex(std::span<const std::byte> bytes) {
-  std::string result;
-  for (const auto byte : bytes) result += fmt::format("{:02x}", std::to_integer<int>(byte));
-  return result;
-}
-
-std::string describe(const Checkpoint& checkpoint) {
-  std::string lines;
-  for (const auto& [key, value] : checkpoint.metadata().entries()) {
-    lines += fmt::format("key {}: {}\n", key, std::visit(Describe{}, value.value));
-  }
-  for (const auto& tensor : checkpoint.tensors()) {
-    lines += fmt::format("tensor {}: {} [{}] {}\n", tensor.name, info(tensor.dtype).name, fmt::join(tensor.shape, ", "),
-                         hex(tensor.bytes));
-  }
-  return lines;
 }
 
 class GgufFixture : public ::testing::TestWithParam<const char*> {};
@@ -132,7 +50,7 @@ TEST(Gguf, CountsElementsAndFileBytes) {
 TEST(Gguf, TensorsAreAlignedInMemory) {
   const auto checkpoint = Checkpoint::open(fixture("align64.gguf"));
   for (const auto& tensor : checkpoint->tensors()) {
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.bytes.data()) % 64, 0U) << tensor.name;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.parts.at(0).bytes.data()) % 64, 0U) << tensor.name;
   }
 }
 
@@ -140,9 +58,10 @@ TEST(Gguf, ReadsWhatIsMapped) {
   for (const char* name : {"types.gguf", "split-00001-of-00003.gguf"}) {
     const auto checkpoint = Checkpoint::open(fixture(name));
     for (const auto& tensor : checkpoint->tensors()) {
-      std::vector<std::byte> read(tensor.bytes.size());
-      checkpoint->read(tensor.bytes, read.data());
-      EXPECT_TRUE(std::equal(read.begin(), read.end(), tensor.bytes.begin())) << tensor.name;
+      const auto mapped = tensor.parts.at(0).bytes;
+      std::vector<std::byte> read(mapped.size());
+      checkpoint->read(mapped, read.data());
+      EXPECT_TRUE(std::equal(read.begin(), read.end(), mapped.begin())) << tensor.name;
     }
   }
 }
@@ -183,12 +102,12 @@ TEST(GgufSplit, SendsTheUserToTheFirstPart) {
 
 TEST(Gguf, NamesAFormatItCannotRun) {
   try {
-    Checkpoint::open(fixture("q4_k.gguf"));
+    Checkpoint::open(fixture("iq2_xxs.gguf"));
     FAIL() << "opened";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
-    EXPECT_THAT(error.what(), HasSubstr("q4_k.gguf: tensor 'blk.0.attn_q.weight': its type is Q4_K"));
-    EXPECT_THAT(error.what(), HasSubstr("F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0"));
+    EXPECT_THAT(error.what(), HasSubstr("iq2_xxs.gguf: tensor 'blk.0.attn_q.weight': its type is IQ2_XXS"));
+    EXPECT_THAT(error.what(), HasSubstr("F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K"));
   }
 }
 

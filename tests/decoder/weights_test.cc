@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstring>
+#include <deque>
 #include <filesystem>
+#include <map>
 #include <random>
 #include <set>
 
@@ -44,10 +48,17 @@ std::vector<float> whole_of(const TensorInfo& tensor) {
   const int64_t rows = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
   const int64_t cols = tensor.elements / rows;
   for (int64_t row = 0; row < rows; ++row) {
-    supported_kernels().back()->dequantize(tensor.dtype, tensor.bytes.data() + row * row_bytes(tensor.dtype, cols), 0,
+    supported_kernels().back()->dequantize(tensor.dtype,
+                                           tensor.parts.at(0).bytes.data() + row * row_bytes(tensor.dtype, cols), 0,
                                            cols, values.data() + row * cols);
   }
   return values;
+}
+
+std::string name_of_test(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return text;
 }
 
 class Slices : public testing::TestWithParam<std::string> {};
@@ -120,25 +131,96 @@ TEST_P(Slices, TakeThePlannedBytes) {
       replicated += plan.ranks[static_cast<size_t>(rank)].replicated_bytes;
     }
     int64_t file = 0;
-    for (const TensorInfo& tensor : model.checkpoint->tensors()) file += static_cast<int64_t>(tensor.bytes.size());
+    for (const TensorInfo& tensor : model.checkpoint->tensors()) file += tensor.bytes();
     EXPECT_GE(read, file);
     EXPECT_LE(read, file + replicated) << "N = " << size;
     EXPECT_EQ(replicated == 0, size == 1);
   }
 }
 
-// The two tests above see every format divided over 1 to 8 ranks, row-parallel matrices included.
-TEST(SlicesCoverage, EveryFormatIsDividedByEight) {
-  std::set<DType> divided;
-  for (const std::string& name : tiny_model_names()) {
-    const TinyModel model(name);
-    if (largest_tp_size(model.spec) < 8) continue;
-    for (const WeightSpec& weight : model.spec.weights) {
-      if (weight.in.axis == Axis::Heads || weight.in.axis == Axis::Ffn) divided.insert(weight.dtype);
+// A Llama of one layer whose matrices are random blocks of a format, stored in the parts of that format; and the
+// blocks.
+struct RandomBlocks {
+  explicit RandomBlocks(DType dtype)
+      : file(fake_llama(
+            {.hidden = 256, .heads = 8, .head_dim = 32, .ffn = 512, .vocab = 11, .layers = 1, .dtype = dtype})) {
+    std::mt19937 random(7);
+    for (TensorInfo& tensor : file.list) {
+      const DTypeInfo& format = info(tensor.dtype);
+      const int64_t count = tensor.elements / format.block_elements;
+      auto& whole = blocks[tensor.name];
+      whole.resize(static_cast<size_t>(count * format.block_bytes));
+      std::generate(whole.begin(), whole.end(), [&] { return static_cast<std::byte>(random()); });
+      std::vector<int64_t> sizes{format.block_bytes};
+      if (format.mlx) {
+        sizes = {format.mlx->scale_bytes, format.mlx->bias_bytes, format.block_bytes - format.mlx->codes_at()};
+        std::erase(sizes, 0);
+      }
+      int64_t offset = 0;
+      for (const int64_t size : sizes) {
+        auto& bytes = stored.emplace_back();
+        for (int64_t i = 0; i < count; ++i) {
+          const auto from = whole.begin() + i * format.block_bytes + offset;
+          bytes.insert(bytes.end(), from, from + size);
+        }
+        tensor.parts.push_back({bytes, size, offset});
+        offset += size;
+      }
     }
   }
-  EXPECT_EQ(divided.size(), dtype_table().size());
+
+  FakeCheckpoint file;
+  std::map<std::string, std::vector<std::byte>> blocks;
+  std::deque<std::vector<std::byte>> stored;
+};
+
+class Formats : public testing::TestWithParam<DTypeInfo> {};
+
+// Whatever the format and wherever its parts lie, a rank holds the stored blocks of its slice, and together the ranks
+// hold all of them.
+TEST_P(Formats, AreDividedByUpToEight) {
+  const RandomBlocks model(GetParam().dtype);
+  const ModelSpec spec = read_model(model.file);
+  for (int size = 1; size <= 8; ++size) {
+    const ShardPlan plan = make_plan(spec, {.tp_size = size});
+    auto groups = make_local_group(size, {});
+    std::map<std::string, std::vector<bool>> held;  // of every stored block: does some rank hold it?
+    for (int rank = 0; rank < size; ++rank) {
+      Team team({rank % 2 + 1, {}, {}});
+      const Weights weights(spec, plan, rank, model.file, *supported_kernels().back(),
+                            *groups[static_cast<size_t>(rank)], team, nullptr);
+      EXPECT_EQ(weights.bytes(), plan.ranks[static_cast<size_t>(rank)].weight_bytes);
+      for (const TensorPlan& tensor : plan.tensors) {
+        const WeightSpec& weight_spec = spec.weights[static_cast<size_t>(tensor.weight)];
+        if (weight_spec.in.axis == Axis::One) continue;
+        const Weight& weight = weights.get(weight_spec.role, weight_spec.layer);
+        const Slice& slice = tensor.slices[static_cast<size_t>(rank)];
+        const std::vector<std::byte>& whole = model.blocks.at(weight_spec.name);
+        const int64_t stride = row_bytes(weight_spec.dtype, weight_spec.in.size());
+        const int64_t block_bytes = info(weight_spec.dtype).block_bytes;
+        std::vector<bool>& here = held[weight_spec.name];
+        here.resize(whole.size() / static_cast<size_t>(block_bytes));
+        const int64_t begin = tensor.by_columns() ? row_bytes(weight_spec.dtype, slice.stored_begin) : 0;
+        for (int64_t row = 0; row < weight.matrix.rows; ++row) {
+          const int64_t at = (row + (tensor.by_columns() ? 0 : slice.begin)) * stride + begin;
+          ASSERT_EQ(std::memcmp(weight.matrix.data + row * weight.matrix.row_bytes, whole.data() + at,
+                                static_cast<size_t>(weight.matrix.row_bytes)),
+                    0)
+              << weight_spec.name << " rank " << rank << " of " << size << " row " << row;
+          const auto first = here.begin() + at / block_bytes;
+          std::fill(first, first + weight.matrix.row_bytes / block_bytes, true);
+        }
+      }
+    }
+    for (const auto& [name, blocks] : held) {
+      EXPECT_EQ(std::count(blocks.begin(), blocks.end(), false), 0) << name << " of " << size << " ranks";
+    }
+    EXPECT_EQ(held.size(), 8U);
+  }
 }
+
+INSTANTIATE_TEST_SUITE_P(Table, Formats, testing::ValuesIn(dtype_table().begin(), dtype_table().end()),
+                         [](const auto& format) { return name_of_test(std::string(format.param.name)); });
 
 // Rows of more than 8 KiB, whose runs are read one by one; and shorter ones that no span of rows ends with.
 TEST(WeightsRead, RowsOfAnyLengthGiveTheirRuns) {
@@ -149,7 +231,7 @@ TEST(WeightsRead, RowsOfAnyLengthGiveTheirRuns) {
     for (TensorInfo& tensor : file.list) {
       auto& bytes = data.emplace_back(static_cast<size_t>(tensor.elements) * 4);
       std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<std::byte>(random()); });
-      tensor.bytes = bytes;
+      tensor.parts = {{bytes, 4, 0}};
     }
     const ModelSpec spec = read_model(file);
     const ShardPlan plan = make_plan(spec, {.tp_size = 3});
@@ -160,7 +242,7 @@ TEST(WeightsRead, RowsOfAnyLengthGiveTheirRuns) {
                             team, nullptr);
       const Weight& down = weights.get(Role::FfnDown, 1);
       const Slice& slice = down.plan->slices[static_cast<size_t>(rank)];
-      const std::byte* whole = file.find("blk.1.ffn_down.weight")->bytes.data();
+      const std::byte* whole = file.find("blk.1.ffn_down.weight")->parts.at(0).bytes.data();
       ASSERT_EQ(down.matrix.rows, 96);
       ASSERT_EQ(down.matrix.row_bytes, (slice.end - slice.begin) * 4);
       for (int64_t row = 0; row < 96; ++row) {
@@ -194,12 +276,8 @@ TEST(WeightsRead, AFileThatWasCutShortIsNamed) {
   std::filesystem::remove(path);
 }
 
-INSTANTIATE_TEST_SUITE_P(TinyModels, Slices, testing::ValuesIn(tiny_model_names()), [](const auto& name) {
-  std::string clean = name.param;
-  std::replace_if(
-      clean.begin(), clean.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-  return clean;
-});
+INSTANTIATE_TEST_SUITE_P(TinyModels, Slices, testing::ValuesIn(tiny_model_names()),
+                         [](const auto& name) { return name_of_test(name.param); });
 
 }  // namespace
 }  // namespace lockstep

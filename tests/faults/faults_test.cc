@@ -244,7 +244,8 @@ TEST(Faults, LogitsThatAreNoNumbersEndTheirRequest) {
   const TinyModel sound("odd_mha");
   // Token 7's row of the embedding (F32, no quantisation) becomes NaN; the file's layout is that of the sound one.
   const TensorInfo& embedding = *sound.checkpoint->find("token_embd.weight");
-  const std::string row(reinterpret_cast<const char*>(embedding.bytes.data()) + 7 * 80 * 4, size_t{80} * 4);
+  const std::string row(reinterpret_cast<const char*>(embedding.parts.front().bytes.data()) + 7 * 80 * 4,
+                        size_t{80} * 4);
   const size_t at = bytes.find(row);
   ASSERT_NE(at, std::string::npos);
   const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -15,10 +15,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     HeaderBudget budget;
     const auto file = parse_gguf(bytes, "fuzz.gguf", budget);
     for (const auto& tensor : file.tensors) {
-      const bool inside = tensor.bytes.data() >= bytes.data() &&
-                          tensor.bytes.data() + tensor.bytes.size() <= bytes.data() + bytes.size() &&
-                          static_cast<int64_t>(tensor.bytes.size()) ==
-                              tensor.elements / info(tensor.dtype).block_elements * info(tensor.dtype).block_bytes;
+      const auto data = tensor.parts.at(0).bytes;
+      const bool inside =
+          tensor.parts.size() == 1 && data.data() >= bytes.data() &&
+          data.data() + data.size() <= bytes.data() + bytes.size() &&
+          tensor.bytes() == tensor.elements / info(tensor.dtype).block_elements * info(tensor.dtype).block_bytes;
       if (!inside) __builtin_trap();
     }
     // Typed reads of every key, whatever its type.

@@ -28,18 +28,26 @@ Sequence random_sequence(std::mt19937& rng, const Kernels& table, DType dtype, i
   return sequence;
 }
 
+// The positions one query sees, and what becomes of its scores.
+struct Look {
+  int64_t length;
+  float scale;
+  int64_t first = 0;
+  float cap = 0;
+};
+
 // Lays heads [head_begin, head_end) of a sequence out in pages of `page_tokens`, page i at place[i]; everything else in
-// the cache is NaN.
+// the cache, and what the query does not see before `first`, is NaN. Pages that lie before `first` are nowhere.
 std::vector<float> attend(const Kernels& table, DType dtype, const Sequence& sequence, int64_t head_begin,
-                          int64_t head_end, int64_t page_tokens, const std::vector<int32_t>& place,
-                          const std::vector<float>& q, int64_t head, int64_t length, float scale) {
+                          int64_t head_end, int64_t page_tokens, std::vector<int32_t> place,
+                          const std::vector<float>& q, int64_t head, const Look& look) {
   const int64_t heads = head_end - head_begin;
   const int64_t dim = sequence.head_dim;
   const int64_t head_bytes = page_tokens * row_bytes(dtype, dim);
   const int64_t page_bytes = 2 * heads * head_bytes;
   const int64_t pages = 1 + *std::max_element(place.begin(), place.end());
   std::vector<std::byte> cache(static_cast<size_t>(pages * page_bytes), std::byte{0xff});
-  for (int64_t token = 0; token < sequence.length; ++token) {
+  for (int64_t token = look.first; token < sequence.length; ++token) {
     for (int64_t i = 0; i < heads; ++i) {
       const int64_t source = (token * sequence.kv_heads + head_begin + i) * dim;
       std::byte* key = cache.data() + place[token / page_tokens] * page_bytes + i * head_bytes +
@@ -48,14 +56,17 @@ std::vector<float> attend(const Kernels& table, DType dtype, const Sequence& seq
       table.from_float(dtype, &sequence.values[source], key + heads * head_bytes, dim);
     }
   }
-  std::vector<float> scores(static_cast<size_t>((length + page_tokens - 1) / page_tokens * page_tokens));
+  std::fill_n(place.begin(), look.first / page_tokens, -1000000);
+  std::vector<float> scores(static_cast<size_t>(look.length - look.first));
   std::vector<float> out(static_cast<size_t>(dim));
   AttendArgs args;
   args.q = q.data();
   args.kv = {dtype, cache.data(), page_bytes, place.data(), page_tokens, heads, dim};
   args.kv_head = head - head_begin;
-  args.length = length;
-  args.scale = scale;
+  args.first = look.first;
+  args.length = look.length;
+  args.scale = look.scale;
+  args.cap = look.cap;
   args.scores = scores.data();
   args.out = out.data();
   table.attend(args);
@@ -68,6 +79,37 @@ std::vector<int32_t> in_order(int64_t pages) {
   return place;
 }
 
+// Softmax attention of head `head` in double precision, and beside each element the sum of its terms' magnitudes.
+struct Exact {
+  double value, magnitude;
+};
+std::vector<Exact> exact_attention(const Sequence& sequence, const std::vector<float>& q, int64_t head,
+                                   const Look& look) {
+  const int64_t dim = sequence.head_dim;
+  const auto at = [&](const std::vector<float>& floats, int64_t token, int64_t i) {
+    return double{floats[static_cast<size_t>((token * sequence.kv_heads + head) * dim + i)]};
+  };
+  std::vector<double> weights;
+  for (int64_t token = look.first; token < look.length; ++token) {
+    double score = 0;
+    for (int64_t i = 0; i < dim; ++i) score += double{q[i]} * at(sequence.keys, token, i);
+    score *= double{look.scale};
+    weights.push_back(look.cap == 0 ? score : double{look.cap} * std::tanh(score / double{look.cap}));
+  }
+  const double highest = *std::max_element(weights.begin(), weights.end());
+  double sum = 0;
+  for (double& weight : weights) sum += weight = std::exp(weight - highest);
+  std::vector<Exact> out(static_cast<size_t>(dim), {0, 0});
+  for (int64_t i = 0; i < dim; ++i) {
+    for (int64_t token = look.first; token < look.length; ++token) {
+      const double term = weights[static_cast<size_t>(token - look.first)] / sum * at(sequence.values, token, i);
+      out[static_cast<size_t>(i)].value += term;
+      out[static_cast<size_t>(i)].magnitude += std::abs(term);
+    }
+  }
+  return out;
+}
+
 using Attend = EveryIsa;
 
 TEST_P(Attend, IsNearSoftmaxInDoublePrecision) {
@@ -78,27 +120,36 @@ TEST_P(Attend, IsNearSoftmaxInDoublePrecision) {
         const auto sequence = random_sequence(rng, kernels(), dtype, length, 2, dim);
         const auto q = random_floats(rng, dim);
         const float scale = 1 / std::sqrt(static_cast<float>(dim));
-        const auto out =
-            attend(kernels(), dtype, sequence, 0, 2, 16, in_order((length + 15) / 16), q, 1, length, scale);
-        std::vector<double> weights(static_cast<size_t>(length));
-        double highest = -INFINITY;
-        for (int64_t token = 0; token < length; ++token) {
-          double score = 0;
-          for (int64_t i = 0; i < dim; ++i) score += double{q[i]} * double{sequence.keys[(token * 2 + 1) * dim + i]};
-          weights[token] = score * double{scale};
-          highest = std::max(highest, weights[token]);
-        }
-        double sum = 0;
-        for (double& weight : weights) sum += weight = std::exp(weight - highest);
+        const Look look = {length, scale};
+        const auto out = attend(kernels(), dtype, sequence, 0, 2, 16, in_order((length + 15) / 16), q, 1, look);
+        const auto expected = exact_attention(sequence, q, 1, look);
         for (int64_t i = 0; i < dim; ++i) {
-          double expected = 0;
-          double magnitude = 0;
-          for (int64_t token = 0; token < length; ++token) {
-            const double term = weights[token] / sum * double{sequence.values[(token * 2 + 1) * dim + i]};
-            expected += term;
-            magnitude += std::abs(term);
+          ASSERT_NEAR(out[i], expected[i].value, 4e-6 * expected[i].magnitude)
+              << info(dtype).name << " dim " << dim << " length " << length;
+        }
+      }
+    }
+  }
+}
+
+// Windows that begin and end anywhere in a page, with and without a soft cap that bends the scores.
+TEST_P(Attend, WindowsAndSoftCapsAreNearDoublePrecision) {
+  std::mt19937 rng(4);
+  const int64_t dim = 80;
+  const int64_t total = 100;
+  for (const DType dtype : {DType::F32, DType::F16, DType::BF16}) {
+    const auto sequence = random_sequence(rng, kernels(), dtype, total, 2, dim);
+    const auto q = random_floats(rng, dim);
+    for (const int64_t first : {0, 1, 15, 16, 17, 40, 63, 99}) {
+      for (const int64_t window : {1, 2, 15, 16, 17, 50}) {
+        for (const float cap : {0.0f, 2.0f}) {
+          const Look look = {std::min(first + window, total), 0.25f, first, cap};
+          const auto out = attend(kernels(), dtype, sequence, 0, 2, 16, in_order(7), q, 1, look);
+          const auto expected = exact_attention(sequence, q, 1, look);
+          for (int64_t i = 0; i < dim; ++i) {
+            ASSERT_NEAR(out[i], expected[i].value, 4e-6 * expected[i].magnitude)
+                << info(dtype).name << " [" << first << ", " << look.length << ") cap " << cap;
           }
-          ASSERT_NEAR(out[i], expected, 4e-6 * magnitude) << info(dtype).name << " dim " << dim << " length " << length;
         }
       }
     }
@@ -110,7 +161,7 @@ TEST_P(Attend, LargeScoresDoNotOverflow) {
   auto sequence = random_sequence(rng, kernels(), DType::F32, 20, 1, 32);
   for (float& key : sequence.keys) key *= 1000;
   const auto q = random_floats(rng, 32);
-  for (const float value : attend(kernels(), DType::F32, sequence, 0, 1, 16, in_order(2), q, 0, 20, 1.0f)) {
+  for (const float value : attend(kernels(), DType::F32, sequence, 0, 1, 16, in_order(2), q, 0, {20, 1.0f})) {
     EXPECT_TRUE(std::isfinite(value));
   }
 }
@@ -124,18 +175,22 @@ TEST_P(Attend, PagesHeadsAndLaterTokensDoNotChangeBits) {
         const auto sequence = random_sequence(rng, kernels(), dtype, total, 3, dim);
         const auto q = random_floats(rng, dim);
         const int64_t pages = (total + page_tokens - 1) / page_tokens;
-        for (const int64_t length : {1, 7, 16, 17, 48, 89, 90}) {
+        for (const Look& look : std::vector<Look>{{1, 0.25f},
+                                                  {7, 0.25f},
+                                                  {16, 0.25f},
+                                                  {17, 0.25f, 3, 2.0f},
+                                                  {48, 0.25f, 31},
+                                                  {89, 0.25f, 0, 2.0f},
+                                                  {90, 0.25f, 61, 2.0f}}) {
           Sequence prefix = sequence;  // a cache that ends at `length`, NaN after it
-          prefix.length = length;
+          prefix.length = look.length;
           const auto expected =
-              bits_of(attend(kernels(), dtype, prefix, 0, 3, page_tokens, in_order(pages), q, 1, length, 0.25f));
+              bits_of(attend(kernels(), dtype, prefix, 0, 3, page_tokens, in_order(pages), q, 1, look));
           auto place = in_order(pages + 3);
           std::shuffle(place.begin(), place.end(), rng);
-          EXPECT_EQ(bits_of(attend(kernels(), dtype, sequence, 0, 3, page_tokens, place, q, 1, length, 0.25f)),
-                    expected)
+          EXPECT_EQ(bits_of(attend(kernels(), dtype, sequence, 0, 3, page_tokens, place, q, 1, look)), expected)
               << "pages in another order, later tokens present";
-          EXPECT_EQ(bits_of(attend(kernels(), dtype, sequence, 1, 2, page_tokens, place, q, 1, length, 0.25f)),
-                    expected)
+          EXPECT_EQ(bits_of(attend(kernels(), dtype, sequence, 1, 2, page_tokens, place, q, 1, look)), expected)
               << "a rank with this head only";
         }
       }

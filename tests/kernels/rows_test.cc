@@ -84,6 +84,61 @@ TEST_P(Rows, SiluMul) {
   }
 }
 
+// 0.5 x (1 + tanh u) as x / (1 + exp(-2 u)), which a double holds for any u; an error of u counts |u| times.
+TEST_P(Rows, GeluMul) {
+  std::mt19937 rng(5);
+  auto gate = random_floats(rng, 101);
+  const auto up = random_floats(rng, 101);
+  for (float& x : gate) x *= 2;
+  const std::vector<float> edges = {0.0f, -0.0f, 1e-30f, 3, -3, 5, -5, 8, -8, 12, -12, 104, -104, 1e37f, -1e37f};
+  std::copy(edges.begin(), edges.end(), gate.begin() + 40);
+  std::vector<float> out(gate.size());
+  kernels().gelu_mul(gate.data(), up.data(), out.data(), static_cast<int64_t>(gate.size()));
+  for (size_t i = 0; i < gate.size(); ++i) {
+    const double x = gate[i];
+    const double two_u = 2 * std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x);
+    const double expected = x / (1 + std::exp(-two_u)) * double{up[i]};
+    const double relative = 1e-6 + 4e-7 * std::min(std::abs(two_u), 100.0);
+    EXPECT_NEAR(out[i], expected, relative * std::abs(expected) + 1e-34) << gate[i];
+    if (std::abs(x) < 3) {
+      const double by_tanh = 0.5 * x * (1 + std::tanh(two_u / 2)) * double{up[i]};
+      EXPECT_NEAR(out[i], by_tanh, 1e-5 * std::abs(by_tanh)) << gate[i];
+    }
+    float alone = gate[i];
+    kernels().gelu_mul(&alone, &up[i], &alone, 1);  // in place
+    EXPECT_EQ(std::bit_cast<uint32_t>(alone), std::bit_cast<uint32_t>(out[i])) << gate[i];
+  }
+}
+
+TEST_P(Rows, SoftCap) {
+  std::mt19937 rng(6);
+  for (const float cap : {1.0f, 30.0f, 50.0f}) {
+    auto x = random_floats(rng, 101);
+    for (float& value : x) value *= cap;
+    const std::vector<float> edges = {0.0f, -0.0f, 1e-30f, 1e-3f, -1e-3f, 20 * cap, -20 * cap, 1e37f, -1e37f};
+    std::copy(edges.begin(), edges.end(), x.begin() + 40);
+    auto out = x;
+    kernels().soft_cap(out.data(), cap, static_cast<int64_t>(out.size()));
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double expected = double{cap} * std::tanh(double{x[i]} / double{cap});
+      EXPECT_NEAR(out[i], expected, 1e-6 * std::abs(expected)) << x[i];
+      float alone = x[i];
+      kernels().soft_cap(&alone, cap, 1);
+      EXPECT_EQ(std::bit_cast<uint32_t>(alone), std::bit_cast<uint32_t>(out[i])) << x[i];
+    }
+  }
+}
+
+TEST_P(Rows, Scale) {
+  std::mt19937 rng(7);
+  for (const int64_t count : {0, 1, 15, 16, 17, 100}) {
+    const auto x = random_floats(rng, count);
+    auto out = x;
+    kernels().scale(out.data(), 0.3f, count);
+    for (int64_t i = 0; i < count; ++i) EXPECT_EQ(out[i], x[i] * 0.3f);
+  }
+}
+
 TEST_P(Rows, Add) {
   std::mt19937 rng(4);
   for (const int64_t count : {0, 1, 15, 16, 17, 100}) {

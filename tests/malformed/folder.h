@@ -14,7 +14,7 @@ namespace lockstep {
 class Folder {
  public:
   Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "lockstep-gguf-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "lockstep-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::filesystem::filesystem_error("mkdtemp", std::error_code());
     path_ = name;
   }

@@ -84,7 +84,7 @@ std::vector<BadFile> bad_headers() {
       {"empty", "", "it has 0 bytes"},
       {"three_bytes", "GGU", "begins with 'GGU'", unsupported},
       {"magic_alone", "GGUF", "4 bytes are wanted at byte 4, but the file ends at byte 4"},
-      {"another_format", "PK\3\4" + good, "a GGUF file (or the first file of a split) can be opened", unsupported},
+      {"another_format", "PK\3\4" + good, "a GGUF file (or the first file of a split), a .safetensors", unsupported},
       {"version_0", with(4, uint32_t{0}), "GGUF v0; versions 2 and 3", unsupported},
       {"version_1", with(4, uint32_t{1}), "GGUF v1; versions 2 and 3", unsupported},
       {"version_4", with(4, uint32_t{4}), "GGUF v4; versions 2 and 3", unsupported},
@@ -187,8 +187,8 @@ std::vector<BadFile> bad_tensors() {
       {"half_block_rows", data(one_tensor().tensor("t", {16, 2}, kTensorQ8_0, 0)), "rows have 16 elements"},
       {"type_negative", data(one_tensor().tensor("t", row, UINT32_MAX, 0)), "its type is 4294967295, which names no"},
       {"type_unknown", data(one_tensor().tensor("t", row, 30'000, 0)), "its type is 30000, which names no"},
-      {"type_foreign", data(one_tensor().tensor("t", {256}, kTensorQ4_K, 0)), "'t': its type is Q4_K, which cannot",
-       ErrorKind::Unsupported},
+      {"type_foreign", data(one_tensor().tensor("t", {256}, kTensorIQ2_XXS, 0)),
+       "'t': its type is IQ2_XXS, which cannot", ErrorKind::Unsupported},
       {"name_empty", data(one_tensor().tensor("", row, kTensorF32, 0)), "has 0 bytes; allowed are 1 to 64"},
       {"name_65", data(one_tensor().tensor(std::string(65, 't'), row, kTensorF32, 0)),
        "has 65 bytes; allowed are 1 to 64"},
@@ -257,7 +257,7 @@ TEST(GoodGguf, AVocabularyMayComeWithoutTensors) {
 
 TEST(BadPath, IsRefusedByName) {
   const Folder folder;
-  expect_refused(folder.path(), ErrorKind::Unsupported, "it is a directory; a GGUF file");
+  expect_refused(folder.path(), ErrorKind::NotFound, "it is a folder without model.safetensors");
   expect_refused(folder.path() / "absent.gguf", ErrorKind::NotFound, "No such file");
   std::filesystem::create_symlink("loop.gguf", folder.path() / "loop.gguf");
   expect_refused(folder.path() / "loop.gguf", ErrorKind::Io, "symbolic links");

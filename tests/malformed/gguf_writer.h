@@ -21,7 +21,7 @@ enum GgufType : uint32_t {
   kArray = 9,
   kU64 = 10,
 };
-enum GgmlType : uint32_t { kTensorF32 = 0, kTensorQ8_0 = 8, kTensorQ4_K = 12 };
+enum GgmlType : uint32_t { kTensorF32 = 0, kTensorQ8_0 = 8, kTensorIQ2_XXS = 16 };
 
 class GgufWriter {
  public:

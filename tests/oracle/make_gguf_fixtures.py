@@ -124,8 +124,8 @@ def main():
     for path in sorted(folder.glob("*.gguf")):
         path.with_suffix(".expected").write_text("".join(line + "\n" for line in describe(path)), encoding="ascii")
 
-    writer = gguf.GGUFWriter(folder / "q4_k.gguf", "test")
-    writer.add_tensor("blk.0.attn_q.weight", np.zeros((2, 144), np.uint8), raw_dtype=Q.Q4_K)
+    writer = gguf.GGUFWriter(folder / "iq2_xxs.gguf", "test")
+    writer.add_tensor("blk.0.attn_q.weight", np.zeros((2, 66), np.uint8), raw_dtype=Q.IQ2_XXS)
     write(writer)
 
     versions = "".join(f"{name} {importlib.metadata.version(name)}\n" for name in ("gguf", "numpy"))

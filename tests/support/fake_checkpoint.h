@@ -23,6 +23,7 @@ class FakeCheckpoint final : public Checkpoint {
   }
 
   std::string_view format() const override { return "fake"; }
+  Naming naming() const override { return Naming::Gguf; }
   const Metadata& metadata() const override { return meta; }
   std::span<const TensorInfo> tensors() const override { return list; }
   const TensorInfo* find(std::string_view name) const override {

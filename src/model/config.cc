@@ -1,0 +1,253 @@
+// Names of numbers and tensors in each format, and the reading of a dense model.
+#include "model/config.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/quoted.h"
+#include "model/roles.h"
+
+namespace lockstep {
+namespace {
+
+// Checkpoints saved from multimodal classes keep the numbers of the text part in an object of its own.
+constexpr std::string_view kTextPart = "text_config.";
+
+constexpr auto kStems = std::to_array<std::array<std::string_view, 2>>({
+    {"model.", ""},
+    {"model.language_model.", ""},
+    {"language_model.model.", "language_model."},
+    {"", ""},
+});
+
+}  // namespace
+
+Config::Config(const Checkpoint& checkpoint) : checkpoint_(checkpoint), gguf_(checkpoint.naming() == Naming::Gguf) {
+  const Metadata& metadata = checkpoint.metadata();
+  if (gguf_) {
+    family_ = metadata.require_string("general.architecture");
+    prefix_ = std::string(family_) + ".";
+    return;
+  }
+  if (metadata.contains(std::string(kTextPart) + "hidden_size")) prefix_ = kTextPart;
+  family_ = metadata.require_string(prefix_ + "model_type");
+  for (const auto& [stem, head] : kStems) {
+    if (checkpoint.find(std::string(stem) + std::string(info(Role::TokenEmbedding).hugging_face)) == nullptr) continue;
+    stem_ = stem;
+    head_ = head;
+    return;
+  }
+  fail(ErrorKind::NotFound, "{}: no tensor ends in {}; a language model has one", file(),
+       in_quotes(info(Role::TokenEmbedding).hugging_face));
+}
+
+const std::string& Config::file() const {
+  return checkpoint_.metadata().file();
+}
+
+std::string Config::name(Key key) const {
+  const std::string_view name = gguf_ ? key.gguf : key.hugging_face;
+  return name.empty() ? "" : prefix_ + std::string(name);
+}
+
+bool Config::contains(Key key) const {
+  return checkpoint_.metadata().contains(name(key));
+}
+std::optional<int64_t> Config::get_int(Key key, int64_t min, int64_t max) const {
+  return checkpoint_.metadata().get_int(name(key), min, max);
+}
+std::optional<double> Config::get_float(Key key) const {
+  return checkpoint_.metadata().get_float(name(key));
+}
+std::optional<bool> Config::get_bool(Key key) const {
+  return checkpoint_.metadata().get_bool(name(key));
+}
+std::optional<std::string_view> Config::get_string(Key key) const {
+  return checkpoint_.metadata().get_string(name(key));
+}
+std::span<const std::string_view> Config::get_strings(Key key) const {
+  return checkpoint_.metadata().get_strings(name(key));
+}
+std::span<const int64_t> Config::get_ints(Key key) const {
+  return checkpoint_.metadata().get_ints(name(key));
+}
+int64_t Config::require_int(Key key, int64_t min, int64_t max) const {
+  return checkpoint_.metadata().require_int(name(key), min, max);
+}
+double Config::require_float(Key key) const {
+  return checkpoint_.metadata().require_float(name(key));
+}
+
+double Config::above(double limit, Key key, double otherwise) const {
+  const double value = get_float(key).value_or(otherwise);
+  if (!(value > limit))
+    fail(ErrorKind::Malformed, "{}: {} is {}; it must be above {}", file(), name(key), value, limit);
+  return value;
+}
+
+std::string Config::tensor_name(Role role, const WeightRule& rule, int64_t layer) const {
+  const RoleInfo& usual = info(role);
+  std::string_view pattern = gguf_ ? rule.gguf : rule.hugging_face;
+  if (pattern.empty()) pattern = gguf_ ? usual.gguf : usual.hugging_face;
+  if (pattern.empty()) return "";
+  const std::string name = layer < 0 ? std::string(pattern) : fmt::format(fmt::runtime(pattern), layer);
+  if (gguf_) return name;
+  return (role == Role::LmHead ? head_ : stem_) + name;
+}
+
+RopeSpec read_rope(const Config& config, int64_t head_dim, std::string_view given_group) {
+  RopeSpec rope;
+  // Newer config.json files keep all in rope_parameters.
+  const bool newer = config.contains({"", "rope_parameters.rope_type"}) ||
+                     config.contains({"", "rope_parameters.type"}) ||
+                     config.contains({"", "rope_parameters.rope_theta"});
+  const std::string_view group = !given_group.empty() ? given_group : newer ? "rope_parameters." : "rope_scaling.";
+  if (config.gguf()) {
+    rope.rotary = config.get_int({"rope.dimension_count", ""}, 2, head_dim).value_or(head_dim);
+  } else {
+    const std::string inside = std::string(group) + "partial_rotary_factor";
+    const double part =
+        config.get_float({"", inside}).value_or(config.get_float({"", "partial_rotary_factor"}).value_or(1));
+    if (!(part > 0 && part <= 1)) {
+      fail(ErrorKind::Malformed, "{}: partial_rotary_factor is {}; it must be above 0 and at most 1", config.file(),
+           part);
+    }
+    rope.rotary = static_cast<int64_t>(part * static_cast<double>(head_dim));
+  }
+  if (rope.rotary % 2 != 0) {
+    fail(ErrorKind::Malformed, "{}: the rotary width is {}, that of a head {}; it must be even", config.file(),
+         rope.rotary, head_dim);
+  }
+  const auto key = [&](std::string_view gguf, std::string_view name) {
+    return std::pair<std::string, std::string>(gguf, std::string(group) + std::string(name));
+  };
+  const auto number = [&](std::string_view gguf, std::string_view name, double limit, double otherwise) {
+    const auto [g, h] = key(gguf, name);
+    return config.above(limit, {g, h}, otherwise);
+  };
+  if (const auto inside = key("", "rope_theta"); config.contains({"", inside.second})) {
+    rope.base = config.above(1, {"", inside.second}, 10000);
+  } else {
+    rope.base = config.above(1, {"rope.freq_base", "rope_theta"}, 10000);
+  }
+  const auto kind_key =
+      key("rope.scaling.type", config.contains({"", std::string(group) + "rope_type"}) ? "rope_type" : "type");
+  const std::string_view kind = config.get_string({kind_key.first, kind_key.second}).value_or("none");
+  const auto [factor_gguf, factor_name] = key("rope.scaling.factor", "factor");
+  rope.factor = config.get_float({factor_gguf, factor_name}).value_or(1);
+  if (rope.factor < 1) {
+    fail(ErrorKind::Malformed, "{}: {} is {}; it must be at least 1", config.file(),
+         config.name({factor_gguf, factor_name}), rope.factor);
+  }
+  const auto original_context = [&] {
+    const auto [g, h] = key("rope.scaling.original_context_length", "original_max_position_embeddings");
+    return config.require_int({g, h}, 1, INT32_MAX);
+  };
+  const auto alpha = key("", "alpha");
+  if (kind == "linear") {
+    rope.scaling = RopeSpec::Scaling::Linear;
+  } else if (kind == "proportional") {
+    // The frequencies are those of a whole head; the slowest pairs do not turn.
+    rope.scaling = RopeSpec::Scaling::Proportional;
+    rope.turning = rope.rotary / 2;
+    rope.rotary = head_dim;
+  } else if (kind == "dynamic" && config.contains({"", alpha.second})) {
+    // Hunyuan: a base that is raised once for all.
+    const auto rotary = static_cast<double>(rope.rotary);
+    const double raised = config.above(0, {"", alpha.second}, 1);
+    if (rope.rotary > 2) rope.base *= std::pow(raised, rotary / (rotary - 2));
+  } else if (kind == "llama3" && !config.gguf()) {
+    rope.scaling = RopeSpec::Scaling::Llama3;
+    rope.original_context = original_context();
+    rope.low_frequency = number("", "low_freq_factor", 0, 1);
+    rope.high_frequency = number("", "high_freq_factor", rope.low_frequency, 4);
+  } else if (kind == "yarn") {
+    rope.scaling = RopeSpec::Scaling::Yarn;
+    rope.original_context = original_context();
+    rope.beta_fast = number("rope.scaling.yarn_beta_fast", "beta_fast", 0, 32);
+    rope.beta_slow = number("rope.scaling.yarn_beta_slow", "beta_slow", 0, 1);
+    const double usual = rope.factor > 1 ? 0.1 * std::log(rope.factor) + 1 : 1;
+    rope.attention_factor = config.gguf() ? config.above(0, {"rope.scaling.attn_factor", ""}, 1) * usual
+                                          : number("", "attention_factor", 0, usual);
+  } else if (kind != "none" && kind != "default") {
+    fail(ErrorKind::Unsupported, "{}: {} is {}; known: {}", config.file(),
+         config.name({kind_key.first, kind_key.second}), in_quotes(kind),
+         config.gguf() ? "none, linear, yarn (and the Llama 3 kind as tensor rope_freqs.weight)"
+                       : "default, linear, llama3, yarn, proportional");
+  }
+  return rope;
+}
+
+float to_bfloat16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000U);
+}
+
+ModelSpec read_dense(const Config& config) {
+  ModelSpec spec;
+  for (const Key key : {Key{"expert_count", "num_experts"}, Key{"", "num_local_experts"}}) {
+    if (const auto experts = config.get_int(key, 0, kMostWidth).value_or(0); experts > 0) {
+      fail(ErrorKind::Unsupported, "{}: {} is {}; mixture-of-experts models do not run yet", config.file(),
+           config.name(key), experts);
+    }
+  }
+  // A layer has at least seven tensors, so the number of layers is bounded by what the file holds.
+  const auto most_layers = static_cast<int64_t>(config.checkpoint().tensors().size());
+  const int64_t layers = config.require_int({"block_count", "num_hidden_layers"}, 1, std::max<int64_t>(most_layers, 1));
+  spec.hidden = config.require_int({"embedding_length", "hidden_size"}, 1, kMostWidth);
+  spec.context = config.require_int({"context_length", "max_position_embeddings"}, 1, INT32_MAX);
+  const TensorInfo* embedding =
+      config.checkpoint().find(config.tensor_name(Role::TokenEmbedding, {Role::TokenEmbedding}, -1));
+  spec.vocab = embedding != nullptr && embedding->shape.size() == 2
+                   ? embedding->shape[0]
+                   : config.require_int({"vocab_size", "vocab_size"}, 1, kMostWidth);
+  if (spec.vocab < 1 || spec.vocab > INT32_MAX) {
+    fail(ErrorKind::Malformed, "{}: the vocabulary has {} entries; allowed are 1 to {}", config.file(), spec.vocab,
+         INT32_MAX);
+  }
+  const Key eps{"attention.layer_norm_rms_epsilon", "rms_norm_eps"};
+  const double norm_eps = config.require_float(eps);
+  if (!(norm_eps >= 0 && norm_eps <= 1)) {
+    fail(ErrorKind::Malformed, "{}: {} is {}; it must be from 0 to 1", config.file(), config.name(eps), norm_eps);
+  }
+  spec.norm_eps = static_cast<float>(norm_eps);
+
+  LayerSpec layer;
+  layer.heads = config.require_int({"attention.head_count", "num_attention_heads"}, 1, kMostWidth);
+  const Key kv_heads{"attention.head_count_kv", "num_key_value_heads"};
+  layer.kv_heads = config.get_int(kv_heads, 1, layer.heads).value_or(layer.heads);
+  if (layer.heads % layer.kv_heads != 0) {
+    fail(ErrorKind::Malformed, "{}: {} is {}; it must divide the {} query heads", config.file(), config.name(kv_heads),
+         layer.kv_heads, layer.heads);
+  }
+  const auto head_dim = config.get_int({"attention.key_length", "head_dim"}, 1, kMostWidth);
+  if (!head_dim && spec.hidden % layer.heads != 0) {
+    fail(ErrorKind::Malformed, "{}: {} {} is not a multiple of the {} query heads", config.file(),
+         config.name({"embedding_length", "hidden_size"}), spec.hidden, layer.heads);
+  }
+  layer.head_dim = head_dim.value_or(spec.hidden / layer.heads);
+  const Key value_length{"attention.value_length", ""};
+  const int64_t value_dim = config.get_int(value_length, 1, kMostWidth).value_or(layer.head_dim);
+  if (value_dim != layer.head_dim) {
+    fail(ErrorKind::Unsupported, "{}: {} is {}; only the key length, {}, is supported", config.file(),
+         config.name(value_length), value_dim, layer.head_dim);
+  }
+  layer.ffn = config.require_int({"feed_forward_length", "intermediate_size"}, 1, kMostWidth);
+  layer.score_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(layer.head_dim)));
+  layer.rope = read_rope(config, layer.head_dim);
+  const Key activation{"", config.contains({"", "hidden_activation"}) ? "hidden_activation" : "hidden_act"};
+  const std::string_view kind = config.get_string(activation).value_or("silu");
+  if (kind == "gelu_pytorch_tanh" || kind == "gelu_tanh") {
+    layer.activation = Activation::GeluTanh;
+  } else if (kind != "silu" && kind != "swish") {
+    fail(ErrorKind::Unsupported, "{}: {} is {}; known: silu, gelu_pytorch_tanh", config.file(), config.name(activation),
+         in_quotes(kind));
+  }
+  spec.layers.assign(static_cast<size_t>(layers), layer);
+  return spec;
+}
+
+}  // namespace lockstep

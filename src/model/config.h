@@ -1,0 +1,71 @@
+// What a checkpoint says of its model's numbers, by one name for all formats, and the numbers that all dense families
+// have.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "model/model.h"
+
+namespace lockstep {
+
+// One number's names: in GGUF without the architecture before it ("embedding_length" for "llama.embedding_length"), in
+// config.json with dots between nested objects ("rope_scaling.factor"). Empty: that format has no such number.
+struct Key {
+  std::string_view gguf;
+  std::string_view hugging_face;
+};
+
+// A view of a checkpoint's metadata; `checkpoint` must outlive it. Reads throw as those of Metadata do.
+class Config {
+ public:
+  explicit Config(const Checkpoint& checkpoint);
+
+  bool gguf() const { return gguf_; }
+  const std::string& file() const;
+  // general.architecture, or model_type of the text part.
+  std::string_view family() const { return family_; }
+  const Checkpoint& checkpoint() const { return checkpoint_; }
+
+  // As the file has it: for messages. Empty for a number that the format does not have.
+  std::string name(Key key) const;
+  bool contains(Key key) const;
+  std::optional<int64_t> get_int(Key key, int64_t min, int64_t max) const;
+  std::optional<double> get_float(Key key) const;
+  std::optional<bool> get_bool(Key key) const;
+  std::optional<std::string_view> get_string(Key key) const;
+  std::span<const std::string_view> get_strings(Key key) const;
+  std::span<const int64_t> get_ints(Key key) const;
+  int64_t require_int(Key key, int64_t min, int64_t max) const;
+  double require_float(Key key) const;
+
+  // get_float, or `otherwise`; refuses what is not above `limit`.
+  double above(double limit, Key key, double otherwise) const;
+
+  // A tensor's name in this file: what stands before "layers" differs in Hugging Face files.
+  std::string tensor_name(Role role, const WeightRule& rule, int64_t layer) const;
+
+ private:
+  const Checkpoint& checkpoint_;
+  bool gguf_ = false;
+  std::string_view family_;
+  std::string prefix_;       // of keys
+  std::string stem_, head_;  // before "layers" and "lm_head"
+};
+
+inline constexpr int64_t kMostWidth = 1 << 24;  // products of two widths stay far inside 64 bits
+
+// The rotary embedding of a head. `group`: the object of config.json that says it ("rope_parameters.full_attention."),
+// where there are several.
+RopeSpec read_rope(const Config& config, int64_t head_dim, std::string_view group = {});
+
+// The number that the 16 bits of a bfloat16 hold nearest to `value`, ties to even.
+float to_bfloat16(float value);
+
+// Everything that the dense families share; layers are alike.
+ModelSpec read_dense(const Config& config);
+
+}  // namespace lockstep

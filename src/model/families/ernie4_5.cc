@@ -1,0 +1,49 @@
+// ERNIE 4.5 dense: Llama whose rotary pairs lie side by side in every format; biases everywhere or nowhere.
+#include <array>
+
+#include "model/config.h"
+#include "model/families.h"
+
+namespace lockstep {
+namespace {
+
+using enum Role;
+constexpr std::array<std::string_view, 1> kGguf{"ernie4_5"};
+constexpr std::array<std::string_view, 1> kModelTypes{"ernie4_5"};
+constexpr auto kRules = std::to_array<WeightRule>({
+    {TokenEmbedding},
+    {OutputNorm},
+    {LmHead, true},
+    {AttnNorm},
+    {AttnQ},
+    {AttnQBias, true},
+    {AttnK},
+    {AttnKBias, true},
+    {AttnV},
+    {AttnVBias, true},
+    {AttnOutput},
+    {AttnOutputBias, true},
+    {FfnNorm},
+    {FfnGate},
+    {FfnGateBias, true},
+    {FfnUp},
+    {FfnUpBias, true},
+    {FfnDown},
+    {FfnDownBias, true},
+});
+
+ModelSpec read(const Config& config) {
+  ModelSpec spec = read_dense(config);
+  for (LayerSpec& layer : spec.layers) layer.rope.pairs = RopeSpec::Pairs::Adjacent;
+  return spec;
+}
+
+constexpr Family kFamily = {"ernie4_5", kGguf, kModelTypes, kRules, &read};
+
+}  // namespace
+
+const Family& ernie4_5_family() {
+  return kFamily;
+}
+
+}  // namespace lockstep

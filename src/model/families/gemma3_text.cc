@@ -1,0 +1,78 @@
+// Gemma 3 text: norms around attention and feed-forward, norms of each query and key head, layers that see a window of
+// the context beside layers that see all of it, each kind with its own rope base.
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "model/config.h"
+#include "model/families.h"
+
+namespace lockstep {
+namespace {
+
+using enum Role;
+constexpr std::array<std::string_view, 1> kGguf{"gemma3"};
+constexpr std::array<std::string_view, 2> kModelTypes{"gemma3_text", "gemma3"};
+constexpr auto kRules = std::to_array<WeightRule>({
+    {TokenEmbedding},
+    {OutputNorm},
+    {LmHead, true},
+    {AttnNorm},
+    {AttnQ},
+    {AttnQNorm},
+    {AttnK},
+    {AttnKNorm},
+    {AttnV},
+    {AttnOutput},
+    {AttnPostNorm},
+    {FfnNorm, false, "layers.{}.pre_feedforward_layernorm.weight"},
+    {FfnGate},
+    {FfnUp},
+    {FfnDown},
+    {FfnPostNorm},
+});
+
+ModelSpec read(const Config& config) {
+  ModelSpec spec = read_dense(config);
+  spec.embedding_scale = std::sqrt(static_cast<float>(spec.hidden));
+  if (!config.gguf()) {
+    spec.norm_offset = 1;                                      // the GGUF converter has added it
+    spec.embedding_scale = to_bfloat16(spec.embedding_scale);  // as it was trained
+  }
+  spec.logit_cap = static_cast<float>(config.get_float({"", "final_logit_softcapping"}).value_or(0));
+  const auto score_cap = static_cast<float>(config.get_float({"", "attn_logit_softcapping"}).value_or(0));
+  const double scalar =
+      config.above(0, {"", "query_pre_attn_scalar"}, static_cast<double>(spec.layers.front().head_dim));
+  const int64_t window = config.require_int({"attention.sliding_window", "sliding_window"}, 1, INT32_MAX);
+  const Key pattern{"attention.sliding_window_pattern", "sliding_window_pattern"};
+  const int64_t period = config.get_int(pattern, 1, kMostWidth).value_or(6);
+  const auto types = config.get_strings({"", "layer_types"});
+  if (!types.empty() && types.size() != spec.layers.size()) {
+    fail(ErrorKind::Malformed, "{}: layer_types has {} entries; the model has {} layers", config.file(), types.size(),
+         spec.layers.size());
+  }
+  RopeSpec local = spec.layers.front().rope;
+  local.scaling = RopeSpec::Scaling::None;
+  local.base = config.above(1, {"rope.freq_base_swa", "rope_local_base_freq"}, 10000);
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    LayerSpec& layer = spec.layers[i];
+    layer.activation = Activation::GeluTanh;
+    layer.score_scale = static_cast<float>(1 / std::sqrt(scalar));
+    layer.score_cap = score_cap;
+    const bool sees_all = types.empty() ? (static_cast<int64_t>(i) + 1) % period == 0 : types[i] == "full_attention";
+    if (sees_all) continue;
+    layer.window = window;
+    layer.rope = local;
+  }
+  return spec;
+}
+
+constexpr Family kFamily = {"gemma3_text", kGguf, kModelTypes, kRules, &read};
+
+}  // namespace
+
+const Family& gemma3_text_family() {
+  return kFamily;
+}
+
+}  // namespace lockstep

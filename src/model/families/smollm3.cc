@@ -1,0 +1,55 @@
+// SmolLM3: Llama in which some layers, every fourth by default, know no positions.
+#include <array>
+
+#include "base/error.h"
+#include "model/config.h"
+#include "model/families.h"
+
+namespace lockstep {
+namespace {
+
+using enum Role;
+constexpr std::array<std::string_view, 1> kGguf{"smollm3"};
+constexpr std::array<std::string_view, 1> kModelTypes{"smollm3"};
+constexpr auto kRules = std::to_array<WeightRule>({
+    {TokenEmbedding},
+    {OutputNorm},
+    {LmHead, true},
+    {AttnNorm},
+    {AttnQ},
+    {AttnK},
+    {AttnV},
+    {AttnOutput},
+    {FfnNorm},
+    {FfnGate},
+    {FfnUp},
+    {FfnDown},
+});
+
+ModelSpec read(const Config& config) {
+  ModelSpec spec = read_dense(config);
+  const Key listed{"", "no_rope_layers"};  // 1: the layer has a rope
+  const auto has_rope = config.get_ints(listed);
+  if (!has_rope.empty() && has_rope.size() != spec.layers.size()) {
+    fail(ErrorKind::Malformed, "{}: {} has {} entries; the model has {} layers", config.file(), config.name(listed),
+         has_rope.size(), spec.layers.size());
+  }
+  const auto period = static_cast<size_t>(config.get_int({"", "no_rope_layer_interval"}, 1, kMostWidth).value_or(4));
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    RopeSpec& rope = spec.layers[i].rope;
+    // The GGUF converter reorders the rows of q and k as it does for Llama.
+    if (config.gguf()) rope.pairs = RopeSpec::Pairs::Adjacent;
+    if (has_rope.empty() ? (i + 1) % period == 0 : has_rope[i] == 0) rope.rotary = 0;
+  }
+  return spec;
+}
+
+constexpr Family kFamily = {"smollm3", kGguf, kModelTypes, kRules, &read};
+
+}  // namespace
+
+const Family& smollm3_family() {
+  return kFamily;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,99 @@
+// Every family in every format: logits against mlx-lm's in float32, prompt and decoded positions alike, and the same
+// bits for every number of ranks, chunk and batch.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "support/family_models.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kMostRanks = 8;
+
+struct Division {
+  int tp_size = 1;
+  int64_t chunk = 0;
+  int64_t batch = 1;
+};
+
+std::string describe(const Division& run) {
+  return fmt::format("tp {} chunk {} batch {}", run.tp_size, run.chunk, run.batch);
+}
+
+// Logits of every position of the oracle's sequence, in the middle of batch - 1 others, each of another length.
+std::vector<float> logits_of(const FamilyModel& model, const Division& run) {
+  EngineOptions options;
+  options.plan.tp_size = run.tp_size;
+  options.context = model.context();
+  options.max_sequences = run.batch;
+  options.prefill_chunk = run.chunk;
+  options.kv_dtype = DType::F32;
+  options.check_comm = true;
+  std::vector<Request> requests(static_cast<size_t>(run.batch), model.request());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    std::rotate(requests[i].tokens.begin(), requests[i].tokens.begin() + static_cast<int64_t>(i),
+                requests[i].tokens.end());
+    requests[i].tokens.resize(3 + 9 * i);
+  }
+  Request& checked = requests[requests.size() / 2];
+  checked = model.request();
+  std::vector<float> rows;
+  checked.on_logits = [&rows](int64_t, std::span<const float> row) { rows.insert(rows.end(), row.begin(), row.end()); };
+  Engine engine(*model.checkpoint, model.spec, options);
+  for (auto& future : engine.submit(std::move(requests))) future.get();
+  return rows;
+}
+
+class FamilyLogits : public testing::TestWithParam<std::string> {
+ protected:
+  FamilyModel model{GetParam()};
+};
+
+TEST_P(FamilyLogits, AreTheOracles) {
+  const double tolerance = model.facts.at("tolerance");
+  EXPECT_LE(tolerance, 1e-4);
+  EXPECT_GE(model.decoded.size(), 32U);
+  EXPECT_GE(model.facts.at("moves_in_tolerances").size(), 1U);
+  for (const auto& [feature, moves] : model.facts.at("moves_in_tolerances").items()) EXPECT_GE(moves, 100) << feature;
+  double largest = 0;
+  for (const float value : model.logits) largest = std::max<double>(largest, std::abs(value));
+  double worst = 0;
+  for (const int size : {1, 2, 3}) {
+    for (const int64_t chunk : {3, 16, 0}) {
+      const std::vector<float> found = logits_of(model, {size, chunk});
+      ASSERT_EQ(found.size(), model.logits.size());
+      for (size_t i = 0; i < found.size(); ++i) {
+        const double difference = std::abs(found[i] - model.logits[i]) / largest;
+        worst = std::max(worst, difference);
+        ASSERT_LE(difference, tolerance) << describe({size, chunk}) << ", position "
+                                         << i / static_cast<size_t>(model.spec.vocab) << " of which "
+                                         << model.prompt.size() << " are the prompt's";
+      }
+    }
+  }
+  RecordProperty("worst_difference", fmt::format("{:.1e}", worst));
+}
+
+TEST_P(FamilyLogits, AreTheSameBits) {
+  const std::vector<float> one_rank = logits_of(model, {});
+  for (int size = 1; size <= std::min<int64_t>(kMostRanks, largest_tp_size(model.spec)); ++size) {
+    for (const auto& [chunk, batch] : {std::pair<int64_t, int64_t>{0, 1}, {3, 5}, {16, 1}, {16, 5}, {0, 5}}) {
+      const Division run{size, chunk, batch};
+      const std::vector<float> found = logits_of(model, run);
+      ASSERT_EQ(found.size(), one_rank.size()) << describe(run);
+      EXPECT_EQ(std::memcmp(found.data(), one_rank.data(), found.size() * sizeof(float)), 0) << describe(run);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, FamilyLogits, testing::ValuesIn(family_model_names()), [](const auto& name) {
+  std::string clean = name.param;
+  std::replace(clean.begin(), clean.end(), '.', '_');
+  return clean;
+});
+
+}  // namespace
+}  // namespace lockstep
