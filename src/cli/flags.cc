@@ -30,7 +30,9 @@ constexpr auto kLogLevels = std::to_array<Choice<spdlog::level::level_enum>>({{"
 }  // namespace
 
 void add_model_flags(CLI::App& app, Flags& flags) {
-  app.add_option("-m,--model", flags.model, "the model: a .gguf file, or the first file of a split one")
+  app.add_option(
+         "-m,--model", flags.model,
+         "the model: a .gguf file or the first of a split one, or a folder with config.json and .safetensors files")
       ->type_name("PATH")
       ->required();
   app.add_flag("--json", flags.json, "print one JSON object on standard output and nothing else there");

@@ -41,10 +41,16 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Checkpoint& checkpoint) {
   return tokenizer;
 }
 
+std::string lack_of_tokenizer(const Checkpoint& checkpoint) {
+  return fmt::format(
+      "{}: {}", checkpoint.metadata().file(),
+      checkpoint.naming() == Naming::Gguf ? "holds no tokenizer" : "the tokenizer.json beside it cannot be read yet");
+}
+
 std::unique_ptr<Tokenizer> need_tokenizer(const Checkpoint& checkpoint) {
   auto tokenizer = read_tokenizer(checkpoint);
   if (tokenizer == nullptr) {
-    fail(ErrorKind::Unsupported, "{}: holds no tokenizer; name a model that has one", checkpoint.metadata().file());
+    fail(ErrorKind::Unsupported, "{}; name a GGUF model that has one", lack_of_tokenizer(checkpoint));
   }
   return tokenizer;
 }
@@ -66,7 +72,7 @@ Model open_model(const std::string& path) {
   model.spec = read_model(*model.checkpoint);
   try {
     model.tokenizer = read_tokenizer(*model.checkpoint);
-    if (model.tokenizer == nullptr) model.no_tokenizer = fmt::format("{}: holds no tokenizer", model.spec.file);
+    if (model.tokenizer == nullptr) model.no_tokenizer = lack_of_tokenizer(*model.checkpoint);
   } catch (const Error& error) {
     model.no_tokenizer = error.what();
   }

@@ -35,7 +35,9 @@ GatedDelta::GatedDelta(const RankContext& context)
     : rank_(context),
       per_sequence_(context.plan.ranks[static_cast<size_t>(context.rank)].state_values),
       state_(static_cast<size_t>(context.options.max_sequences * per_sequence_)) {
-  const auto& [spec, plan, kernels, group, team, options, rank, weights] = context;
+  const ModelSpec& spec = context.spec;
+  const ShardPlan& plan = context.plan;
+  const int rank = context.rank;
   int64_t keys = 0, values = 0, heads = 0, key_dim = 0, offset = 0;
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     const LayerSpec& layer = spec.layers[i];
@@ -53,7 +55,9 @@ GatedDelta::GatedDelta(const RankContext& context)
     }
     places_.push_back(place);
   }
-  const auto rows = [&](int64_t width) { return AlignedBuffer<float>(static_cast<size_t>(options.max_rows * width)); };
+  const auto rows = [&](int64_t width) {
+    return AlignedBuffer<float>(static_cast<size_t>(context.options.max_rows * width));
+  };
   query_ = rows(keys);
   key_ = rows(keys);
   value_ = rows(values);
