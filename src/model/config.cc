@@ -16,6 +16,8 @@ namespace {
 // Checkpoints saved from multimodal classes keep the numbers of the text part in an object of its own.
 constexpr std::string_view kTextPart = "text_config.";
 
+constexpr size_t kMostName = 64;  // bytes of a family's name
+
 constexpr auto kStems = std::to_array<std::array<std::string_view, 2>>({
     {"model.", ""},
     {"model.language_model.", ""},
@@ -29,7 +31,7 @@ Config::Config(const Checkpoint& checkpoint) : checkpoint_(checkpoint), gguf_(ch
   const Metadata& metadata = checkpoint.metadata();
   if (gguf_) {
     family_ = metadata.require_string("general.architecture");
-    prefix_ = std::string(family_) + ".";
+    if (family_.size() <= kMostName) prefix_ = std::string(family_) + ".";  // a longer one is no family's
     return;
   }
   if (metadata.contains(std::string(kTextPart) + "hidden_size")) prefix_ = kTextPart;

@@ -121,11 +121,18 @@ INSTANTIATE_TEST_SUITE_P(Demands, GreedySafetensors,
                                            Demand{"long_names", [] { return long_names(40); }}),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
-// As many tensors as the budget allows are read within the same bound.
+// About as many tensors as the budget allows; the address sanitizer keeps as much again around each allocation.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kAllowed = 20'000;
+#else
+constexpr int kAllowed = 60'000;
+#endif
+
+// They are read within the same bound.
 TEST(LargeSafetensors, WhatIsAllowedIsReadWithinTheBound) {
   const Folder folder;
   folder.write("config.json", R"({"model_type": "llama"})");
-  const auto file = folder.write("model.safetensors", many_tensors(60'000)).string();
+  const auto file = folder.write("model.safetensors", many_tensors(kAllowed)).string();
   EXPECT_EXIT(run_program({"inspect", "--model", file}), ::testing::ExitedWithCode(1),
               one_line_saying("no tensor ends in 'embed_tokens.weight'"));
 }
