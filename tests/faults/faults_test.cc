@@ -136,7 +136,7 @@ TEST(Faults, NothingIsLeft) {
 TEST(Faults, ALongStepIsNoStall) {
   ASSERT_EQ(setenv("LOCKSTEP_FORCE_ISA", "reference", 1), 0);
   TinyModel model("gqa");
-  model.spec.context = 4096;
+  model.spec.context = kSanitized ? 2048 : 4096;
   EngineOptions options;
   options.plan.tp_size = 2;
   options.context = model.spec.context;
