@@ -119,7 +119,7 @@ Json tensor_json(const WeightSpec& weight, const TensorPlan& tensor) {
     replicated.push_back({{"begin", range.begin}, {"end", range.end}, {"ranks", range.ranks}});
   }
   return {{"name", weight.name},          {"strategy", name_of(tensor.strategy)},
-          {"comm", name_of(tensor.comm)}, {"axis", tensor.by_columns() ? "cols" : "rows"},
+          {"comm", name_of(tensor.comm)}, {"axis", tensor.by_columns ? "cols" : "rows"},
           {"slices", std::move(slices)},  {"replicated", std::move(replicated)}};
 }
 
@@ -161,7 +161,7 @@ std::string plan_tables(const ModelSpec& spec, const ShardPlan& plan, DType kv) 
     const WeightSpec& weight = spec.weights[static_cast<size_t>(tensor.weight)];
     tensors.push_back(
         {weight.name, std::string(name_of(tensor.strategy)), std::string(name_of(tensor.comm)),
-         tensor.by_columns() ? "cols" : "rows",
+         tensor.by_columns ? "cols" : "rows",
          std::to_string(std::accumulate(tensor.shared_bytes.begin(), tensor.shared_bytes.end(), int64_t{0}))});
     for (const Slice& slice : tensor.slices) tensors.back().push_back(fmt::format("{}..{}", slice.begin, slice.end));
   }

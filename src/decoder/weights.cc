@@ -31,7 +31,7 @@ Cut cut_of(const WeightSpec& spec, const TensorPlan& plan, int rank, WeightMatri
   matrix.dtype = spec.dtype;
   if (slice.begin == slice.end) return {};
   Cut cut;
-  if (plan.by_columns()) {
+  if (plan.by_columns) {
     cut = {spec.first_row,
            spec.out.size(),
            {slice.stored_begin / format.block_elements, slice.stored_end / format.block_elements}};

@@ -52,7 +52,8 @@ const std::string& Config::file() const {
 
 std::string Config::name(Key key) const {
   const std::string_view name = gguf_ ? key.gguf : key.hugging_face;
-  return name.empty() ? "" : prefix_ + std::string(name);
+  if (name.empty()) return "";
+  return prefix_ + std::string(gguf_ ? "" : key.group) + std::string(name);
 }
 
 bool Config::contains(Key key) const {
@@ -100,87 +101,129 @@ std::string Config::tensor_name(Role role, const WeightRule& rule, int64_t layer
   return (role == Role::LmHead ? head_ : stem_) + name;
 }
 
-RopeSpec read_rope(const Config& config, int64_t head_dim, std::string_view given_group) {
-  RopeSpec rope;
-  // Newer config.json files keep all in rope_parameters.
-  const bool newer = config.contains({"", "rope_parameters.rope_type"}) ||
-                     config.contains({"", "rope_parameters.type"}) ||
-                     config.contains({"", "rope_parameters.rope_theta"});
-  const std::string_view group = !given_group.empty() ? given_group : newer ? "rope_parameters." : "rope_scaling.";
+namespace {
+
+// Newer config.json files keep all of a rope in rope_parameters.
+std::string_view rope_group(const Config& config) {
+  for (const std::string_view name : {"rope_type", "type", "rope_theta"}) {
+    if (config.contains({"", name, "rope_parameters."})) return "rope_parameters.";
+  }
+  return "rope_scaling.";
+}
+
+int64_t read_rotary(const Config& config, int64_t head_dim, std::string_view group) {
+  int64_t rotary = head_dim;
   if (config.gguf()) {
-    rope.rotary = config.get_int({"rope.dimension_count", ""}, 2, head_dim).value_or(head_dim);
+    rotary = config.get_int({"rope.dimension_count", ""}, 2, head_dim).value_or(head_dim);
   } else {
-    const std::string inside = std::string(group) + "partial_rotary_factor";
-    const double part =
-        config.get_float({"", inside}).value_or(config.get_float({"", "partial_rotary_factor"}).value_or(1));
+    Key key{"", "partial_rotary_factor", group};
+    if (!config.contains(key)) key.group = {};
+    const double part = config.get_float(key).value_or(1);
     if (!(part > 0 && part <= 1)) {
-      fail(ErrorKind::Malformed, "{}: partial_rotary_factor is {}; it must be above 0 and at most 1", config.file(),
+      fail(ErrorKind::Malformed, "{}: {} is {}; it must be above 0 and at most 1", config.file(), config.name(key),
            part);
     }
-    rope.rotary = static_cast<int64_t>(part * static_cast<double>(head_dim));
+    rotary = static_cast<int64_t>(part * static_cast<double>(head_dim));
   }
-  if (rope.rotary % 2 != 0) {
-    fail(ErrorKind::Malformed, "{}: the rotary width is {}, that of a head {}; it must be even", config.file(),
-         rope.rotary, head_dim);
+  if (rotary % 2 != 0) {
+    fail(ErrorKind::Malformed, "{}: the rotary width is {}, that of a head {}; it must be even", config.file(), rotary,
+         head_dim);
   }
-  const auto key = [&](std::string_view gguf, std::string_view name) {
-    return std::pair<std::string, std::string>(gguf, std::string(group) + std::string(name));
-  };
-  const auto number = [&](std::string_view gguf, std::string_view name, double limit, double otherwise) {
-    const auto [g, h] = key(gguf, name);
-    return config.above(limit, {g, h}, otherwise);
-  };
-  if (const auto inside = key("", "rope_theta"); config.contains({"", inside.second})) {
-    rope.base = config.above(1, {"", inside.second}, 10000);
-  } else {
-    rope.base = config.above(1, {"rope.freq_base", "rope_theta"}, 10000);
+  return rotary;
+}
+
+void read_yarn(const Config& config, std::string_view group, RopeSpec& rope) {
+  for (const std::string_view variant : {"mscale", "mscale_all_dim", "truncate"}) {
+    const Key key{"", variant, group};
+    if (!config.gguf() && config.contains(key)) {
+      fail(ErrorKind::Unsupported, "{}: {} is given; this variant of yarn is not known", config.file(),
+           config.name(key));
+    }
   }
-  const auto kind_key =
-      key("rope.scaling.type", config.contains({"", std::string(group) + "rope_type"}) ? "rope_type" : "type");
-  const std::string_view kind = config.get_string({kind_key.first, kind_key.second}).value_or("none");
-  const auto [factor_gguf, factor_name] = key("rope.scaling.factor", "factor");
-  rope.factor = config.get_float({factor_gguf, factor_name}).value_or(1);
+  rope.scaling = RopeSpec::Scaling::Yarn;
+  rope.beta_fast = config.above(0, {"rope.scaling.yarn_beta_fast", "beta_fast", group}, 32);
+  rope.beta_slow = config.above(0, {"rope.scaling.yarn_beta_slow", "beta_slow", group}, 1);
+  const double usual = rope.factor > 1 ? 0.1 * std::log(rope.factor) + 1 : 1;
+  rope.attention_factor = config.gguf() ? config.above(0, {"rope.scaling.attn_factor", ""}, 1) * usual
+                                        : config.above(0, {"", "attention_factor", group}, usual);
+}
+
+}  // namespace
+
+RopeSpec read_rope(const Config& config, int64_t head_dim, std::string_view group) {
+  if (group.empty()) group = rope_group(config);
+  RopeSpec rope;
+  rope.rotary = read_rotary(config, head_dim, group);
+  Key base{"rope.freq_base", "rope_theta", group};
+  if (!config.contains(base)) base.group = {};
+  rope.base = config.above(1, base, 10000);
+  Key kind_key{"rope.scaling.type", "rope_type", group};
+  if (!config.contains(kind_key)) kind_key.hugging_face = "type";
+  const std::string_view kind = config.get_string(kind_key).value_or("none");
+  const Key factor{"rope.scaling.factor", "factor", group};
+  rope.factor = config.get_float(factor).value_or(1);
   if (rope.factor < 1) {
-    fail(ErrorKind::Malformed, "{}: {} is {}; it must be at least 1", config.file(),
-         config.name({factor_gguf, factor_name}), rope.factor);
+    fail(ErrorKind::Malformed, "{}: {} is {}; it must be at least 1", config.file(), config.name(factor), rope.factor);
   }
-  const auto original_context = [&] {
-    const auto [g, h] = key("rope.scaling.original_context_length", "original_max_position_embeddings");
-    return config.require_int({g, h}, 1, INT32_MAX);
-  };
-  const auto alpha = key("", "alpha");
+  const Key alpha{"", "alpha", group};
+  const bool hugging_face = !config.gguf();
   if (kind == "linear") {
     rope.scaling = RopeSpec::Scaling::Linear;
-  } else if (kind == "proportional") {
+  } else if (kind == "yarn") {
+    read_yarn(config, group, rope);
+  } else if (kind == "llama3" && hugging_face) {
+    rope.scaling = RopeSpec::Scaling::Llama3;
+    rope.low_frequency = config.above(0, {"", "low_freq_factor", group}, 1);
+    rope.high_frequency = config.above(rope.low_frequency, {"", "high_freq_factor", group}, 4);
+  } else if (kind == "proportional" && hugging_face) {
     // The frequencies are those of a whole head; the slowest pairs do not turn.
     rope.scaling = RopeSpec::Scaling::Proportional;
     rope.turning = rope.rotary / 2;
     rope.rotary = head_dim;
-  } else if (kind == "dynamic" && config.contains({"", alpha.second})) {
+  } else if (kind == "dynamic" && hugging_face && config.contains(alpha)) {
     // Hunyuan: a base that is raised once for all.
     const auto rotary = static_cast<double>(rope.rotary);
-    const double raised = config.above(0, {"", alpha.second}, 1);
+    const double raised = config.above(0, alpha, 1);
     if (rope.rotary > 2) rope.base *= std::pow(raised, rotary / (rotary - 2));
-  } else if (kind == "llama3" && !config.gguf()) {
-    rope.scaling = RopeSpec::Scaling::Llama3;
-    rope.original_context = original_context();
-    rope.low_frequency = number("", "low_freq_factor", 0, 1);
-    rope.high_frequency = number("", "high_freq_factor", rope.low_frequency, 4);
-  } else if (kind == "yarn") {
-    rope.scaling = RopeSpec::Scaling::Yarn;
-    rope.original_context = original_context();
-    rope.beta_fast = number("rope.scaling.yarn_beta_fast", "beta_fast", 0, 32);
-    rope.beta_slow = number("rope.scaling.yarn_beta_slow", "beta_slow", 0, 1);
-    const double usual = rope.factor > 1 ? 0.1 * std::log(rope.factor) + 1 : 1;
-    rope.attention_factor = config.gguf() ? config.above(0, {"rope.scaling.attn_factor", ""}, 1) * usual
-                                          : number("", "attention_factor", 0, usual);
-  } else if (kind != "none" && kind != "default") {
-    fail(ErrorKind::Unsupported, "{}: {} is {}; known: {}", config.file(),
-         config.name({kind_key.first, kind_key.second}), in_quotes(kind),
+  } else if (kind != "none" && (kind != "default" || config.gguf())) {
+    fail(ErrorKind::Unsupported, "{}: {} is {}; known: {}", config.file(), config.name(kind_key), in_quotes(kind),
          config.gguf() ? "none, linear, yarn (and the Llama 3 kind as tensor rope_freqs.weight)"
-                       : "default, linear, llama3, yarn, proportional");
+                       : "default, linear, llama3, yarn, proportional, and dynamic with alpha");
+  }
+  if (rope.scaling == RopeSpec::Scaling::Llama3 || rope.scaling == RopeSpec::Scaling::Yarn) {
+    rope.original_context = config.require_int(
+        {"rope.scaling.original_context_length", "original_max_position_embeddings", group}, 1, INT32_MAX);
   }
   return rope;
+}
+
+int64_t read_kv_heads(const Config& config, Key key, int64_t heads) {
+  const int64_t kv_heads = config.get_int(key, 1, heads).value_or(heads);
+  if (heads % kv_heads != 0) {
+    fail(ErrorKind::Malformed, "{}: {} is {}; it must divide the {} query heads", config.file(), config.name(key),
+         kv_heads, heads);
+  }
+  return kv_heads;
+}
+
+std::vector<bool> full_attention_layers(const Config& config, size_t layers, std::string_view other, int64_t period) {
+  constexpr std::string_view kFull = "full_attention";
+  const Key key{"", "layer_types"};
+  const auto types = config.get_strings(key);
+  std::vector<bool> full;
+  for (size_t i = 0; i < layers; ++i) full.push_back((static_cast<int64_t>(i) + 1) % period == 0);
+  if (types.empty()) return full;
+  if (types.size() != layers) {
+    fail(ErrorKind::Malformed, "{}: {} has {} entries; the model has {} layers", config.file(), config.name(key),
+         types.size(), layers);
+  }
+  for (size_t i = 0; i < layers; ++i) {
+    full[i] = types[i] == kFull;
+    if (full[i] || types[i] == other) continue;
+    fail(ErrorKind::Unsupported, "{}: {} holds {}; known: {}, {}", config.file(), config.name(key), in_quotes(types[i]),
+         kFull, other);
+  }
+  return full;
 }
 
 float to_bfloat16(float value) {
@@ -195,6 +238,11 @@ ModelSpec read_dense(const Config& config) {
       fail(ErrorKind::Unsupported, "{}: {} is {}; mixture-of-experts models do not run yet", config.file(),
            config.name(key), experts);
     }
+  }
+  const Key windows{"", "use_sliding_window"};
+  if (config.get_bool(windows).value_or(false)) {
+    fail(ErrorKind::Unsupported, "{}: {} is true; models of this kind run without a window only", config.file(),
+         config.name(windows));
   }
   // A layer has at least seven tensors, so the number of layers is bounded by what the file holds.
   const auto most_layers = static_cast<int64_t>(config.checkpoint().tensors().size());
@@ -219,12 +267,7 @@ ModelSpec read_dense(const Config& config) {
 
   LayerSpec layer;
   layer.heads = config.require_int({"attention.head_count", "num_attention_heads"}, 1, kMostWidth);
-  const Key kv_heads{"attention.head_count_kv", "num_key_value_heads"};
-  layer.kv_heads = config.get_int(kv_heads, 1, layer.heads).value_or(layer.heads);
-  if (layer.heads % layer.kv_heads != 0) {
-    fail(ErrorKind::Malformed, "{}: {} is {}; it must divide the {} query heads", config.file(), config.name(kv_heads),
-         layer.kv_heads, layer.heads);
-  }
+  layer.kv_heads = read_kv_heads(config, {"attention.head_count_kv", "num_key_value_heads"}, layer.heads);
   const auto head_dim = config.get_int({"attention.key_length", "head_dim"}, 1, kMostWidth);
   if (!head_dim && spec.hidden % layer.heads != 0) {
     fail(ErrorKind::Malformed, "{}: {} {} is not a multiple of the {} query heads", config.file(),

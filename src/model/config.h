@@ -7,16 +7,18 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/model.h"
 
 namespace lockstep {
 
 // One number's names: in GGUF without the architecture before it ("embedding_length" for "llama.embedding_length"), in
-// config.json with dots between nested objects ("rope_scaling.factor"). Empty: that format has no such number.
+// config.json within the object `group` ("rope_scaling.", with its dot). Empty: that format has no such number.
 struct Key {
   std::string_view gguf;
   std::string_view hugging_face;
+  std::string_view group = {};
 };
 
 // A view of a checkpoint's metadata; `checkpoint` must outlive it. Reads throw as those of Metadata do.
@@ -64,6 +66,13 @@ RopeSpec read_rope(const Config& config, int64_t head_dim, std::string_view grou
 
 // The number that the 16 bits of a bfloat16 hold nearest to `value`, ties to even.
 float to_bfloat16(float value);
+
+// Heads of keys and values, at most `heads`, which they must divide; `heads` where the file does not say.
+int64_t read_kv_heads(const Config& config, Key key, int64_t heads);
+
+// Which layers see all of the context: by layer_types, whose other kind is `other`; where the file has no such list,
+// every `period`-th.
+std::vector<bool> full_attention_layers(const Config& config, size_t layers, std::string_view other, int64_t period);
 
 // Everything that the dense families share; layers are alike.
 ModelSpec read_dense(const Config& config);

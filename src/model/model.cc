@@ -109,6 +109,21 @@ bool applies(Role role, const LayerSpec& layer) {
   return layer.mixer == Mixer::Attention ? !delta : !attention;
 }
 
+// The rules of every dense model, with the family's own.
+std::vector<WeightRule> rules_of(const Family& family) {
+  std::vector<WeightRule> rules(dense_rules().begin(), dense_rules().end());
+  for (const WeightRule& own : family.rules) {
+    const auto usual =
+        std::find_if(rules.begin(), rules.end(), [&](const WeightRule& r) { return r.role == own.role; });
+    if (usual == rules.end()) {
+      rules.push_back(own);
+    } else {
+      *usual = own;
+    }
+  }
+  return rules;
+}
+
 bool in_layers(const WeightRule& rule) {
   return info(rule.role).gguf.find("{}") != std::string_view::npos ||
          info(rule.role).hugging_face.find("{}") != std::string_view::npos;
@@ -182,8 +197,9 @@ ModelSpec read_model(const Checkpoint& checkpoint) {
   std::array<int32_t, kRoles> none;
   none.fill(-1);
   spec.index.assign(spec.layers.size() + 1, none);
+  const std::vector<WeightRule> rules = rules_of(**family);
   Uses uses;
-  for (const WeightRule& rule : (*family)->rules) {
+  for (const WeightRule& rule : rules) {
     if (in_layers(rule)) continue;
     if (rule.role == Role::LmHead && config.get_bool({"", "tie_word_embeddings"}).value_or(false)) {
       uses[config.tensor_name(rule.role, rule, -1)];  // if it is there it says the same again
@@ -194,7 +210,7 @@ ModelSpec read_model(const Checkpoint& checkpoint) {
     if (rule.role == Role::LmHead) spec.tied_head = !found;
   }
   for (int64_t layer = 0; layer < static_cast<int64_t>(spec.layers.size()); ++layer) {
-    for (const WeightRule& rule : (*family)->rules) {
+    for (const WeightRule& rule : rules) {
       if (!in_layers(rule)) continue;
       const LayerSpec& numbers = spec.layers[static_cast<size_t>(layer)];
       if (applies(rule.role, numbers)) {

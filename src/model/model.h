@@ -213,7 +213,8 @@ struct WeightRule {
 
 class Config;
 
-// What the files call a family, which weights it has, and how its numbers are read.
+// What the files call a family, which weights it has beside those of every dense model (roles.cc), and how its numbers
+// are read. A rule for a role that every dense model has stands instead of the usual one.
 struct Family {
   std::string_view name;                          // that of its file
   std::span<const std::string_view> gguf;         // values of general.architecture

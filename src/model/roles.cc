@@ -64,6 +64,28 @@ constexpr bool in_order() {
 }
 static_assert(in_order(), "the table has one row a role, in the order of the enumeration");
 
+constexpr auto kDenseRules = std::to_array<WeightRule>({
+    {TokenEmbedding},
+    {OutputNorm},
+    {LmHead, true},
+    {AttnNorm},
+    {AttnQ},
+    {AttnQBias, true},
+    {AttnK},
+    {AttnKBias, true},
+    {AttnV},
+    {AttnVBias, true},
+    {AttnOutput},
+    {AttnOutputBias, true},
+    {FfnNorm},
+    {FfnGate},
+    {FfnGateBias, true},
+    {FfnUp},
+    {FfnUpBias, true},
+    {FfnDown},
+    {FfnDownBias, true},
+});
+
 constexpr auto kIgnored = std::to_array<std::string_view>({
     "vision_tower.*", "vision_model.*", "visual.*", "audio_tower.*", "multi_modal_projector.*", "embed_vision.*",
     "embed_audio.*", "model.vision_tower.*", "model.vision_model.*", "model.visual.*", "model.audio_tower.*",
@@ -80,6 +102,10 @@ std::span<const RoleInfo> role_table() {
 
 const RoleInfo& info(Role role) {
   return kRoleTable[static_cast<size_t>(role)];
+}
+
+std::span<const WeightRule> dense_rules() {
+  return kDenseRules;
 }
 
 std::span<const std::string_view> ignored_tensors() {

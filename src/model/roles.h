@@ -20,6 +20,10 @@ struct RoleInfo {
 std::span<const RoleInfo> role_table();
 const RoleInfo& info(Role role);
 
+// What every dense model has: embedding, norms, attention and feed-forward; biases and a head of its own where the file
+// holds them.
+std::span<const WeightRule> dense_rules();
+
 // Tensors that published checkpoints hold beside the text model, "*" at the end for any rest: vision and audio towers,
 // heads that predict several tokens, buffers that follow from the numbers.
 std::span<const std::string_view> ignored_tensors();

@@ -141,7 +141,7 @@ class Planner {
       });
     } else if (weight.in.axis == Axis::Heads || weight.in.axis == Axis::Ffn || weight.in.axis == Axis::LayerInput) {
       tensor.strategy = Strategy::RowParallel;
-      tensor.columns = true;
+      tensor.by_columns = true;
       tensor.comm = CommPattern::AllReduce;
       runs_of(weight.in.axis == Axis::Heads ? layer->heads : weight.in.axis == Axis::Ffn ? layer->ffn : layer->input);
     } else if (weight.role == Role::LayerInputGate) {
@@ -150,7 +150,7 @@ class Planner {
     } else if (weight.out.axis == Axis::LayerInputs || weight.in.axis == Axis::LayerInputs) {
       // Each rank has the outputs of its layers: of an embedding these are columns of what is stored.
       tensor.strategy = Strategy::ColumnParallel;
-      tensor.columns = weight.in.axis == Axis::LayerInputs;
+      tensor.by_columns = weight.in.axis == Axis::LayerInputs;
       if (weight.role == Role::LayerInputProjection) tensor.comm = CommPattern::AllGather;
       runs_of(plan_.layer_inputs);
     }
@@ -161,12 +161,12 @@ class Planner {
   }
 
   static void fill_slices(const WeightSpec& weight, const std::vector<Range>& ranges, TensorPlan& tensor) {
-    const int64_t block = tensor.by_columns() ? info(weight.dtype).block_elements : 1;
+    const int64_t block = tensor.by_columns ? info(weight.dtype).block_elements : 1;
     const auto bytes_of = [&](int64_t begin, int64_t end) {
       const int64_t width = end - begin;
       if (held_as_floats(weight)) return width * weight.in.size() * static_cast<int64_t>(sizeof(float));
-      return tensor.by_columns() ? weight.out.size() * row_bytes(weight.dtype, width)
-                                 : width * row_bytes(weight.dtype, weight.in.size());
+      return tensor.by_columns ? weight.out.size() * row_bytes(weight.dtype, width)
+                               : width * row_bytes(weight.dtype, weight.in.size());
     };
     std::vector<int64_t> edges;
     for (const auto& [begin, end] : ranges) {

@@ -91,9 +91,7 @@ struct TensorPlan {
   std::vector<Slice> slices;             // [ranks]
   std::vector<SharedRange> shared;       // ascending
   std::vector<int64_t> shared_bytes;     // [ranks]: bytes of the slice that another rank keeps as well
-
-  bool columns = false;  // whether the columns are divided, else the rows
-  bool by_columns() const { return columns; }
+  bool by_columns = false;               // whether the columns are divided, else the rows
 };
 
 // The names of sites; the decoder names its collectives by them.

@@ -59,7 +59,7 @@ ShardPlan plan_of(const ModelSpec& spec, int size) {
     tensor.weight = static_cast<int64_t>(plan.tensors.size());
     const bool by_columns = weight.role == Role::FfnDown;
     tensor.strategy = by_columns ? Strategy::RowParallel : Strategy::ColumnParallel;
-    tensor.columns = by_columns;
+    tensor.by_columns = by_columns;
     const int64_t unit = by_columns ? kUnit : 1;
     const int64_t block = by_columns ? info(weight.dtype).block_elements : 1;
     const int64_t units = (by_columns ? weight.in : weight.out).size() / unit;
@@ -106,7 +106,7 @@ TEST(MlxWeights, SlicesAreThoseOfTheWhole) {
         const WeightSpec& weight_spec = spec.weights[i];
         const Slice& slice = plan.tensors[i].slices[static_cast<size_t>(rank)];
         const WeightMatrix& matrix = weights.get(weight_spec.role, weight_spec.layer).matrix;
-        const bool by_columns = plan.tensors[i].by_columns();
+        const bool by_columns = plan.tensors[i].by_columns;
         ASSERT_EQ(by_columns ? matrix.cols : matrix.rows, slice.end - slice.begin);
         for (int64_t row = 0; row < matrix.rows; ++row) {
           std::vector<float> values(static_cast<size_t>(matrix.cols));

@@ -104,7 +104,7 @@ TEST_P(Slices, PutTogetherAreTheWhole) {
         any_shared = any_shared || holders[i] > 1;
       }
       // Several hold exactly what the plan lists; where columns are divided, only blocks around a boundary.
-      for (int64_t row = 0; row < spec.out.size() && !tensor.by_columns(); ++row) {
+      for (int64_t row = 0; row < spec.out.size() && !tensor.by_columns; ++row) {
         const bool listed = std::any_of(tensor.shared.begin(), tensor.shared.end(), [&](const SharedRange& range) {
           return range.begin <= row && row < range.end;
         });
@@ -200,9 +200,9 @@ TEST_P(Formats, AreDividedByUpToEight) {
         const int64_t block_bytes = info(weight_spec.dtype).block_bytes;
         std::vector<bool>& here = held[weight_spec.name];
         here.resize(whole.size() / static_cast<size_t>(block_bytes));
-        const int64_t begin = tensor.by_columns() ? row_bytes(weight_spec.dtype, slice.stored_begin) : 0;
+        const int64_t begin = tensor.by_columns ? row_bytes(weight_spec.dtype, slice.stored_begin) : 0;
         for (int64_t row = 0; row < weight.matrix.rows; ++row) {
-          const int64_t at = (row + (tensor.by_columns() ? 0 : slice.begin)) * stride + begin;
+          const int64_t at = (row + (tensor.by_columns ? 0 : slice.begin)) * stride + begin;
           ASSERT_EQ(std::memcmp(weight.matrix.data + row * weight.matrix.row_bytes, whole.data() + at,
                                 static_cast<size_t>(weight.matrix.row_bytes)),
                     0)

@@ -7,30 +7,8 @@
 namespace lockstep {
 namespace {
 
-using enum Role;
 constexpr std::array<std::string_view, 1> kGguf{"ernie4_5"};
 constexpr std::array<std::string_view, 1> kModelTypes{"ernie4_5"};
-constexpr auto kRules = std::to_array<WeightRule>({
-    {TokenEmbedding},
-    {OutputNorm},
-    {LmHead, true},
-    {AttnNorm},
-    {AttnQ},
-    {AttnQBias, true},
-    {AttnK},
-    {AttnKBias, true},
-    {AttnV},
-    {AttnVBias, true},
-    {AttnOutput},
-    {AttnOutputBias, true},
-    {FfnNorm},
-    {FfnGate},
-    {FfnGateBias, true},
-    {FfnUp},
-    {FfnUpBias, true},
-    {FfnDown},
-    {FfnDownBias, true},
-});
 
 ModelSpec read(const Config& config) {
   ModelSpec spec = read_dense(config);
@@ -38,7 +16,7 @@ ModelSpec read(const Config& config) {
   return spec;
 }
 
-constexpr Family kFamily = {"ernie4_5", kGguf, kModelTypes, kRules, &read};
+constexpr Family kFamily = {"ernie4_5", kGguf, kModelTypes, {}, &read};
 
 }  // namespace
 

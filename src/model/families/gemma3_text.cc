@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 
-#include "base/error.h"
 #include "model/config.h"
 #include "model/families.h"
 
@@ -14,21 +13,10 @@ using enum Role;
 constexpr std::array<std::string_view, 1> kGguf{"gemma3"};
 constexpr std::array<std::string_view, 2> kModelTypes{"gemma3_text", "gemma3"};
 constexpr auto kRules = std::to_array<WeightRule>({
-    {TokenEmbedding},
-    {OutputNorm},
-    {LmHead, true},
-    {AttnNorm},
-    {AttnQ},
     {AttnQNorm},
-    {AttnK},
     {AttnKNorm},
-    {AttnV},
-    {AttnOutput},
     {AttnPostNorm},
     {FfnNorm, false, "layers.{}.pre_feedforward_layernorm.weight"},
-    {FfnGate},
-    {FfnUp},
-    {FfnDown},
     {FfnPostNorm},
 });
 
@@ -46,23 +34,25 @@ ModelSpec read(const Config& config) {
   const int64_t window = config.require_int({"attention.sliding_window", "sliding_window"}, 1, INT32_MAX);
   const Key pattern{"attention.sliding_window_pattern", "sliding_window_pattern"};
   const int64_t period = config.get_int(pattern, 1, kMostWidth).value_or(6);
-  const auto types = config.get_strings({"", "layer_types"});
-  if (!types.empty() && types.size() != spec.layers.size()) {
-    fail(ErrorKind::Malformed, "{}: layer_types has {} entries; the model has {} layers", config.file(), types.size(),
-         spec.layers.size());
+  const std::vector<bool> sees_all = full_attention_layers(config, spec.layers.size(), "sliding_attention", period);
+  // Newer config.json files have a rope for each kind of layer.
+  const Key nested{"", "rope_theta", "rope_parameters.full_attention."};
+  RopeSpec global = spec.layers.front().rope, local = global;
+  if (config.contains(nested)) {
+    global = read_rope(config, spec.layers.front().head_dim, nested.group);
+    local = read_rope(config, spec.layers.front().head_dim, "rope_parameters.sliding_attention.");
+  } else {
+    global.base = config.above(1, {"rope.freq_base", "rope_theta"}, 1e6);
+    local.scaling = RopeSpec::Scaling::None;
+    local.base = config.above(1, {"rope.freq_base_swa", "rope_local_base_freq"}, 10000);
   }
-  RopeSpec local = spec.layers.front().rope;
-  local.scaling = RopeSpec::Scaling::None;
-  local.base = config.above(1, {"rope.freq_base_swa", "rope_local_base_freq"}, 10000);
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     LayerSpec& layer = spec.layers[i];
     layer.activation = Activation::GeluTanh;
     layer.score_scale = static_cast<float>(1 / std::sqrt(scalar));
     layer.score_cap = score_cap;
-    const bool sees_all = types.empty() ? (static_cast<int64_t>(i) + 1) % period == 0 : types[i] == "full_attention";
-    if (sees_all) continue;
-    layer.window = window;
-    layer.rope = local;
+    layer.rope = sees_all[i] ? global : local;
+    if (!sees_all[i]) layer.window = window;
   }
   return spec;
 }

@@ -3,10 +3,8 @@
 // embedding of its own.
 #include <array>
 #include <cmath>
-#include <map>
 
 #include "base/error.h"
-#include "base/quoted.h"
 #include "model/config.h"
 #include "model/families.h"
 
@@ -16,33 +14,19 @@ namespace {
 using enum Role;
 constexpr std::array<std::string_view, 2> kModelTypes{"gemma4_text", "gemma4"};
 constexpr auto kRules = std::to_array<WeightRule>({
-    {TokenEmbedding},
-    {OutputNorm},
-    {LmHead, true},
     {LayerInputEmbedding, true},
     {LayerInputProjection, true},
     {LayerInputProjectionNorm, true},
-    {AttnNorm},
-    {AttnQ},
     {AttnQNorm},
-    {AttnK},
     {AttnKNorm},
-    {AttnV},
-    {AttnOutput},
     {AttnPostNorm},
     {FfnNorm, false, "layers.{}.pre_feedforward_layernorm.weight"},
-    {FfnGate},
-    {FfnUp},
-    {FfnDown},
     {FfnPostNorm},
     {LayerInputGate, true},
     {LayerInputOutput, true},
     {LayerInputNorm, true},
     {LayerScale, true},
 });
-
-constexpr std::string_view kFull = "full_attention";
-constexpr std::string_view kSliding = "sliding_attention";
 
 ModelSpec read(const Config& config) {
   ModelSpec spec = read_dense(config);
@@ -60,12 +44,8 @@ ModelSpec read(const Config& config) {
          config.name(experts));
   }
   const int64_t window = config.require_int({"", "sliding_window"}, 1, INT32_MAX);
-  const Key types_key{"", "layer_types"};
-  const auto types = config.get_strings(types_key);
-  if (static_cast<int64_t>(types.size()) != layers) {
-    fail(ErrorKind::Malformed, "{}: {} has {} entries; the model has {} layers", config.file(), config.name(types_key),
-         types.size(), layers);
-  }
+  const int64_t period = config.get_int({"", "sliding_window_pattern"}, 1, kMostWidth).value_or(5);
+  const std::vector<bool> sees_all = full_attention_layers(config, spec.layers.size(), "sliding_attention", period);
   const int64_t shared = config.get_int({"", "num_kv_shared_layers"}, 0, layers - 1).value_or(0);
   const bool wide = config.get_bool({"", "use_double_wide_mlp"}).value_or(false);
   const bool keys_are_values = config.get_bool({"", "attention_k_eq_v"}).value_or(false);
@@ -76,39 +56,35 @@ ModelSpec read(const Config& config) {
   LayerSpec full = usual;
   full.head_dim = config.get_int({"", "global_head_dim"}, 1, kMostWidth).value_or(usual.head_dim);
   if (keys_are_values) {
-    const Key kv_heads{"", "num_global_key_value_heads"};
     full.keys_are_values = true;
-    full.kv_heads = config.get_int(kv_heads, 1, full.heads).value_or(full.kv_heads);
-    if (full.heads % full.kv_heads != 0) {
-      fail(ErrorKind::Malformed, "{}: {} is {}; it must divide the {} query heads", config.file(),
-           config.name(kv_heads), full.kv_heads, full.heads);
-    }
+    const Key kv_heads{"", "num_global_key_value_heads"};
+    if (config.contains(kv_heads)) full.kv_heads = read_kv_heads(config, kv_heads, full.heads);
   }
-  sliding.rope = read_rope(config, sliding.head_dim, "rope_parameters.sliding_attention.");
-  full.rope = read_rope(config, full.head_dim, "rope_parameters.full_attention.");
+  constexpr std::string_view kSlidingRope = "rope_parameters.sliding_attention.";
+  constexpr std::string_view kFullRope = "rope_parameters.full_attention.";
+  for (const std::string_view group : {kSlidingRope, kFullRope}) config.require_float({"", "rope_theta", group});
+  sliding.rope = read_rope(config, sliding.head_dim, kSlidingRope);
+  full.rope = read_rope(config, full.head_dim, kFullRope);
   for (LayerSpec* layer : {&sliding, &full}) {
     layer->score_scale = 1;
     layer->value_norm = true;
     layer->activation = Activation::GeluTanh;
   }
 
-  std::map<std::string_view, int64_t> last;  // of each kind, among the layers with keys and values of their own
+  std::array<int64_t, 2> last{-1, -1};  // of each kind, among the layers with keys and values of their own
   for (int64_t i = 0; i < layers; ++i) {
-    const std::string_view type = types[static_cast<size_t>(i)];
-    if (type != kFull && type != kSliding) {
-      fail(ErrorKind::Unsupported, "{}: {} holds {}; known: {}, {}", config.file(), config.name(types_key),
-           in_quotes(type), kFull, kSliding);
-    }
-    LayerSpec& layer = spec.layers[static_cast<size_t>(i)] = type == kFull ? full : sliding;
+    const bool is_full = sees_all[static_cast<size_t>(i)];
+    LayerSpec& layer = spec.layers[static_cast<size_t>(i)] = is_full ? full : sliding;
+    int64_t& source = last[is_full ? 1 : 0];
     if (i < layers - shared) {
-      last[type] = i;
+      source = i;
       continue;
     }
-    if (!last.contains(type)) {
-      fail(ErrorKind::Malformed, "{}: layer {} reads the keys of an earlier layer of kind {}, but there is none",
-           config.file(), i, in_quotes(type));
+    if (source < 0) {
+      fail(ErrorKind::Malformed, "{}: layer {} reads the keys of an earlier layer of its kind, but there is none",
+           config.file(), i);
     }
-    layer.kv_layer = last[type];
+    layer.kv_layer = source;
     if (wide) layer.ffn *= 2;
   }
   return spec;

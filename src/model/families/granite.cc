@@ -7,23 +7,8 @@
 namespace lockstep {
 namespace {
 
-using enum Role;
 constexpr std::array<std::string_view, 1> kGguf{"granite"};
 constexpr std::array<std::string_view, 1> kModelTypes{"granite"};
-constexpr auto kRules = std::to_array<WeightRule>({
-    {TokenEmbedding},
-    {OutputNorm},
-    {LmHead, true},
-    {AttnNorm},
-    {AttnQ},
-    {AttnK},
-    {AttnV},
-    {AttnOutput},
-    {FfnNorm},
-    {FfnGate},
-    {FfnUp},
-    {FfnDown},
-});
 
 ModelSpec read(const Config& config) {
   ModelSpec spec = read_dense(config);
@@ -39,7 +24,7 @@ ModelSpec read(const Config& config) {
   return spec;
 }
 
-constexpr Family kFamily = {"granite", kGguf, kModelTypes, kRules, &read};
+constexpr Family kFamily = {"granite", kGguf, kModelTypes, {}, &read};
 
 }  // namespace
 

@@ -11,24 +11,8 @@ using enum Role;
 constexpr std::array<std::string_view, 1> kGguf{"hunyuan-dense"};
 constexpr std::array<std::string_view, 1> kModelTypes{"hunyuan_v1_dense"};
 constexpr auto kRules = std::to_array<WeightRule>({
-    {TokenEmbedding},
-    {OutputNorm},
-    {LmHead, true},
-    {AttnNorm},
-    {AttnQ},
-    {AttnQBias, true},
-    {AttnK},
-    {AttnKBias, true},
-    {AttnV},
-    {AttnVBias, true},
     {AttnQNorm, true, "layers.{}.self_attn.query_layernorm.weight"},
     {AttnKNorm, true, "layers.{}.self_attn.key_layernorm.weight"},
-    {AttnOutput},
-    {AttnOutputBias, true},
-    {FfnNorm},
-    {FfnGate},
-    {FfnUp},
-    {FfnDown},
 });
 
 ModelSpec read(const Config& config) {

@@ -11,26 +11,7 @@ using enum Role;
 constexpr std::array<std::string_view, 1> kGguf{"llama"};
 constexpr std::array<std::string_view, 2> kModelTypes{"llama", "mistral"};
 constexpr auto kRules = std::to_array<WeightRule>({
-    {TokenEmbedding},
     {RopeFactors, true},
-    {OutputNorm},
-    {LmHead, true},
-    {AttnNorm},
-    {AttnQ},
-    {AttnQBias, true},
-    {AttnK},
-    {AttnKBias, true},
-    {AttnV},
-    {AttnVBias, true},
-    {AttnOutput},
-    {AttnOutputBias, true},
-    {FfnNorm},
-    {FfnGate},
-    {FfnGateBias, true},
-    {FfnUp},
-    {FfnUpBias, true},
-    {FfnDown},
-    {FfnDownBias, true},
 });
 
 ModelSpec read(const Config& config) {

@@ -1,4 +1,4 @@
-// Qwen3 dense: norms of each query and key head before the rotation, no biases.
+// Qwen3 dense: norms of each query and key head before the rotation.
 #include <array>
 
 #include "model/config.h"
@@ -11,20 +11,8 @@ using enum Role;
 constexpr std::array<std::string_view, 1> kGguf{"qwen3"};
 constexpr std::array<std::string_view, 1> kModelTypes{"qwen3"};
 constexpr auto kRules = std::to_array<WeightRule>({
-    {TokenEmbedding},
-    {OutputNorm},
-    {LmHead, true},
-    {AttnNorm},
-    {AttnQ},
     {AttnQNorm},
-    {AttnK},
     {AttnKNorm},
-    {AttnV},
-    {AttnOutput},
-    {FfnNorm},
-    {FfnGate},
-    {FfnUp},
-    {FfnDown},
 });
 
 constexpr Family kFamily = {"qwen3", kGguf, kModelTypes, kRules, &read_dense};

@@ -1,7 +1,6 @@
 // Qwen3.5 dense text: gated delta nets in most layers, gated attention with partial rotation in every fourth.
 #include <array>
 
-#include "base/error.h"
 #include "model/config.h"
 #include "model/families.h"
 
@@ -11,10 +10,21 @@ namespace {
 using enum Role;
 constexpr std::array<std::string_view, 2> kModelTypes{"qwen3_5_text", "qwen3_5"};
 constexpr auto kRules = std::to_array<WeightRule>({
-    {TokenEmbedding}, {OutputNorm},  {LmHead, true}, {AttnNorm},  {AttnQ},      {AttnQNorm}, {AttnK},
-    {AttnKNorm},      {AttnV},       {AttnOutput},   {DeltaQ},    {DeltaK},     {DeltaV},    {DeltaConvQ},
-    {DeltaConvK},     {DeltaConvV},  {DeltaGate},    {DeltaBeta}, {DeltaDecay}, {DeltaLogA}, {DeltaTimeBias},
-    {DeltaNorm},      {DeltaOutput}, {FfnNorm},      {FfnGate},   {FfnUp},      {FfnDown},
+    {AttnQNorm},
+    {AttnKNorm},
+    {DeltaQ},
+    {DeltaK},
+    {DeltaV},
+    {DeltaConvQ},
+    {DeltaConvK},
+    {DeltaConvV},
+    {DeltaGate},
+    {DeltaBeta},
+    {DeltaDecay},
+    {DeltaLogA},
+    {DeltaTimeBias},
+    {DeltaNorm},
+    {DeltaOutput},
 });
 
 // Hugging Face stores the convolution as [channels, 1, taps] and norms less 1; MLX turns both round when it converts.
@@ -32,26 +42,15 @@ ModelSpec read(const Config& config) {
   LayerSpec delta = spec.layers.front();
   delta.mixer = Mixer::GatedDelta;
   delta.heads = config.require_int({"", "linear_num_value_heads"}, 1, kMostWidth);
-  const Key key_heads{"", "linear_num_key_heads"};
-  delta.kv_heads = config.require_int(key_heads, 1, delta.heads);
-  if (delta.heads % delta.kv_heads != 0) {
-    fail(ErrorKind::Malformed, "{}: {} is {}; it must divide the {} value heads", config.file(), config.name(key_heads),
-         delta.kv_heads, delta.heads);
-  }
+  delta.kv_heads = read_kv_heads(config, {"", "linear_num_key_heads"}, delta.heads);
   delta.head_dim = config.require_int({"", "linear_value_head_dim"}, 1, kMostWidth);
   delta.key_dim = config.require_int({"", "linear_key_head_dim"}, 1, kMostWidth);
   delta.taps = config.require_int({"", "linear_conv_kernel_dim"}, 2, 64);
   delta.rope.rotary = 0;
-  const Key types_key{"", "layer_types"};
-  const auto types = config.get_strings(types_key);
-  if (!types.empty() && types.size() != spec.layers.size()) {
-    fail(ErrorKind::Malformed, "{}: {} has {} entries; the model has {} layers", config.file(), config.name(types_key),
-         types.size(), spec.layers.size());
-  }
-  const auto interval = static_cast<size_t>(config.get_int({"", "full_attention_interval"}, 1, kMostWidth).value_or(4));
+  const int64_t period = config.get_int({"", "full_attention_interval"}, 1, kMostWidth).value_or(4);
+  const std::vector<bool> attends = full_attention_layers(config, spec.layers.size(), "linear_attention", period);
   for (size_t i = 0; i < spec.layers.size(); ++i) {
-    const bool attention = types.empty() ? (i + 1) % interval == 0 : types[i] == "full_attention";
-    if (attention) {
+    if (attends[i]) {
       spec.layers[i].query_gate = true;
     } else {
       spec.layers[i] = delta;

@@ -1,4 +1,4 @@
-// Seed-OSS: Llama with biases on q, k and v.
+// Seed-OSS: Llama with biases.
 #include <array>
 
 #include "model/config.h"
@@ -11,25 +11,7 @@ using enum Role;
 constexpr std::array<std::string_view, 1> kGguf{"seed_oss"};
 constexpr std::array<std::string_view, 1> kModelTypes{"seed_oss"};
 constexpr auto kRules = std::to_array<WeightRule>({
-    {TokenEmbedding},
-    {OutputNorm},
-    {LmHead, true},
-    {AttnNorm},
-    {AttnQ},
-    {AttnQBias, true},
-    {AttnK},
-    {AttnKBias, true},
-    {AttnV},
-    {AttnVBias, true},
-    {AttnOutput},
-    {AttnOutputBias, true},
     {FfnNorm, false, {}, "blk.{}.post_attention_norm.weight"},
-    {FfnGate},
-    {FfnGateBias, true},
-    {FfnUp},
-    {FfnUpBias, true},
-    {FfnDown},
-    {FfnDownBias, true},
 });
 
 constexpr Family kFamily = {"seed_oss", kGguf, kModelTypes, kRules, &read_dense};

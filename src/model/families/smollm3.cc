@@ -8,23 +8,8 @@
 namespace lockstep {
 namespace {
 
-using enum Role;
 constexpr std::array<std::string_view, 1> kGguf{"smollm3"};
 constexpr std::array<std::string_view, 1> kModelTypes{"smollm3"};
-constexpr auto kRules = std::to_array<WeightRule>({
-    {TokenEmbedding},
-    {OutputNorm},
-    {LmHead, true},
-    {AttnNorm},
-    {AttnQ},
-    {AttnK},
-    {AttnV},
-    {AttnOutput},
-    {FfnNorm},
-    {FfnGate},
-    {FfnUp},
-    {FfnDown},
-});
 
 ModelSpec read(const Config& config) {
   ModelSpec spec = read_dense(config);
@@ -44,7 +29,7 @@ ModelSpec read(const Config& config) {
   return spec;
 }
 
-constexpr Family kFamily = {"smollm3", kGguf, kModelTypes, kRules, &read};
+constexpr Family kFamily = {"smollm3", kGguf, kModelTypes, {}, &read};
 
 }  // namespace
 
