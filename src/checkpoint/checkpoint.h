@@ -61,6 +61,7 @@ class Metadata {
   // Empty when absent.
   std::span<const std::string_view> get_strings(std::string_view key) const;
   std::span<const int64_t> get_ints(std::string_view key) const;
+  std::vector<bool> get_bools(std::string_view key) const;
 
  private:
   std::string file_;

@@ -150,4 +150,11 @@ std::span<const int64_t> Metadata::get_ints(std::string_view key) const {
   return get_array<int64_t>(*this, key, "an array of integers");
 }
 
+std::vector<bool> Metadata::get_bools(std::string_view key) const {
+  const auto* found = find(key);
+  if (found == nullptr) return {};
+  if (const auto* list = std::get_if<std::vector<bool>>(&found->value)) return *list;
+  fail_value(*this, key, *found, "an array of bools");
+}
+
 }  // namespace lockstep

@@ -140,13 +140,12 @@ void GatedDelta::convolve(const Layer& layer, const Batch& batch, float* x, int6
 void GatedDelta::recur(const Layer& layer, const Batch& batch, float* out) {
   const LayerSpec& numbers = layer.numbers;
   const int64_t key_dim = numbers.key_dim, head_dim = numbers.head_dim;
-  const int64_t group = numbers.heads / numbers.kv_heads;
-  const float* log_a = rank_.weights.get(Role::DeltaLogA, layer.index).vector;
+  const float* rates = rank_.weights.get(Role::DeltaRate, layer.index).vector;
   const float* time_bias = rank_.weights.get(Role::DeltaTimeBias, layer.index).vector;
   const float* norm = rank_.weights.get(Role::DeltaNorm, layer.index).vector;
   rank_.team.split(layer.value_heads, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t head = begin; head < end; ++head) {
-      const int64_t key_head = (layer.first_value_head + head) / group - layer.key_heads.begin;
+      const int64_t key_head = key_head_of(numbers, layer.first_value_head + head) - layer.key_heads.begin;
       for (size_t i = 0; i < batch.tokens.size(); ++i) {
         const auto row = static_cast<int64_t>(i);
         float* state =
@@ -161,7 +160,7 @@ void GatedDelta::recur(const Layer& layer, const Batch& batch, float* out) {
         args.q = query_.data() + (row * layer.key_heads.size() + key_head) * key_dim;
         args.k = key_.data() + (row * layer.key_heads.size() + key_head) * key_dim;
         args.v = value_.data() + scalar * head_dim;
-        args.keep = std::exp(-std::exp(log_a[head]) * softplus(decay_[static_cast<size_t>(scalar)] + time_bias[head]));
+        args.keep = std::exp(rates[head] * softplus(decay_[static_cast<size_t>(scalar)] + time_bias[head]));
         args.write = sigmoid(beta_[static_cast<size_t>(scalar)]);
         args.out = result;
         rank_.kernels.delta_step(args);

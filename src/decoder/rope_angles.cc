@@ -9,7 +9,9 @@ RopeAngles::RopeAngles(const ModelSpec& spec, const float* factors, int64_t max_
   int64_t last = 0;
   for (const LayerSpec& layer : spec.layers) {
     Table table{rope_frequencies(layer.rope), layer.rope.attention_factor};
-    for (size_t i = 0; factors != nullptr && i < table.frequencies.size(); ++i) table.frequencies[i] /= factors[i];
+    if (factors != nullptr && layer.rope.factors) {
+      for (size_t i = 0; i < table.frequencies.size(); ++i) table.frequencies[i] /= factors[i];
+    }
     if (tables_.empty() || tables_.back() != table) {
       last = per_row_;
       per_row_ += 2 * static_cast<int64_t>(table.frequencies.size());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <span>
 
@@ -17,10 +18,9 @@ constexpr int64_t kPiece = 1 << 20;  // bytes read between two ticks
 constexpr int64_t kShortRow = 8 << 10;
 constexpr int64_t kSpan = 64 << 10;
 
-// What a rank holds of a stored tensor: blocks [blocks.begin, blocks.end) of each of `rows` rows.
+// What a rank holds of a weight: rows, and blocks of each of them, both in the order of the network.
 struct Cut {
-  int64_t first_row = 0;
-  int64_t rows = 0;
+  Range rows;
   Range blocks;
 };
 
@@ -32,49 +32,81 @@ Cut cut_of(const WeightSpec& spec, const TensorPlan& plan, int rank, WeightMatri
   if (slice.begin == slice.end) return {};
   Cut cut;
   if (plan.by_columns) {
-    cut = {spec.first_row,
-           spec.out.size(),
+    cut = {{0, spec.out.size()},
            {slice.stored_begin / format.block_elements, slice.stored_end / format.block_elements}};
     matrix.cols = slice.end - slice.begin;
     matrix.lead = slice.begin - slice.stored_begin;
   } else {
-    cut = {spec.first_row + slice.begin, slice.end - slice.begin, {0, spec.in.size() / format.block_elements}};
+    cut = {{slice.begin, slice.end}, {0, spec.in.size() / format.block_elements}};
     matrix.cols = spec.in.size();
   }
-  matrix.rows = cut.rows;
+  matrix.rows = cut.rows.size();
   matrix.row_bytes = cut.blocks.size() * format.block_bytes;
   return cut;
 }
 
-// Where one part of a cut lies: `rows` runs of `run` bytes, `stride` apart.
-struct Source {
-  const std::byte* data = nullptr;
-  int64_t run = 0;
-  int64_t stride = 0;
+// A run of bytes of every stored row, and where it belongs in a row of the slice.
+struct Run {
+  int64_t from = 0;
+  int64_t to = 0;
+  int64_t bytes = 0;
 };
 
-// `blocks`: of a stored row.
-Source source_of(const Cut& cut, int64_t blocks, const TensorPart& part) {
-  const int64_t stride = blocks * part.block_bytes;
-  return {part.bytes.data() + cut.first_row * stride + cut.blocks.begin * part.block_bytes,
-          cut.blocks.size() * part.block_bytes, stride};
+// Where one part of a cut lies.
+struct Source {
+  const std::byte* data = nullptr;  // the weight's first row
+  int64_t stride = 0;               // bytes of a stored row
+  int64_t row_bytes = 0;            // of a row of the slice
+  std::vector<Run> runs;            // in the order of the slice
+  Range span;                       // of a stored row, around all runs
+};
+
+Source source_of(const WeightSpec& spec, const Cut& cut, const TensorPart& part) {
+  const int64_t elements = info(spec.dtype).block_elements;  // runs of the file are whole blocks
+  Source source;
+  source.stride = spec.in.size() / elements * part.block_bytes;
+  source.data = part.bytes.data() + spec.first_row * source.stride;
+  source.span = {source.stride, 0};
+  for (int64_t block = cut.blocks.begin; block < cut.blocks.end;) {
+    const int64_t most = cut.blocks.end - block;
+    const int64_t count = std::min(most, std::max<int64_t>(1, spec.in.together(block * elements) / elements));
+    const Run run{spec.in.stored(block * elements) / elements * part.block_bytes, source.row_bytes,
+                  count * part.block_bytes};
+    source.span = {std::min(source.span.begin, run.from), std::max(source.span.end, run.from + run.bytes)};
+    source.row_bytes += run.bytes;
+    source.runs.push_back(run);
+    block += count;
+  }
+  return source;
 }
 
+// `first`: of the stored rows.
 void read_rows(const Checkpoint& checkpoint, const Source& source, int64_t first, int64_t rows, std::byte* to) {
   const std::byte* from = source.data + first * source.stride;
-  if (source.run == source.stride) return checkpoint.read({from, static_cast<size_t>(rows * source.run)}, to);
-  const auto run = static_cast<size_t>(source.run);
+  if (source.runs.size() == 1 && source.row_bytes == source.stride) {
+    return checkpoint.read({from, static_cast<size_t>(rows * source.stride)}, to);
+  }
   if (source.stride > kShortRow) {
-    for (int64_t i = 0; i < rows; ++i) checkpoint.read({from + i * source.stride, run}, to + i * source.run);
+    for (int64_t i = 0; i < rows; ++i) {
+      for (const Run& run : source.runs) {
+        checkpoint.read({from + i * source.stride + run.from, static_cast<size_t>(run.bytes)},
+                        to + i * source.row_bytes + run.to);
+      }
+    }
     return;
   }
   std::array<std::byte, kSpan> span;
   const int64_t most = kSpan / source.stride;
   for (int64_t i = 0; i < rows; i += most) {
     const int64_t count = std::min(most, rows - i);
-    checkpoint.read({from + i * source.stride, static_cast<size_t>((count - 1) * source.stride) + run}, span.data());
+    checkpoint.read({from + i * source.stride + source.span.begin,
+                     static_cast<size_t>((count - 1) * source.stride + source.span.size())},
+                    span.data());
     for (int64_t j = 0; j < count; ++j) {
-      std::memcpy(to + (i + j) * source.run, span.data() + j * source.stride, run);
+      for (const Run& run : source.runs) {
+        std::memcpy(to + (i + j) * source.row_bytes + run.to,
+                    span.data() + j * source.stride + run.from - source.span.begin, static_cast<size_t>(run.bytes));
+      }
     }
   }
 }
@@ -104,15 +136,15 @@ void scatter(const std::byte* from, int64_t count, int64_t bytes, int64_t stride
   }
 }
 
-// Reads rows [first, first + rows) of a slice whose parts lie apart, and joins them into blocks. `stage` holds the rows
-// of one part.
+// Reads stored rows [first, first + rows) of a slice whose parts lie apart, and joins them into blocks. `stage` holds
+// the rows of one part.
 void read_parts(const Checkpoint& checkpoint, const TensorInfo& tensor, std::span<const Source> sources, int64_t first,
                 int64_t rows, std::byte* stage, std::byte* to) {
   const int64_t block_bytes = info(tensor.dtype).block_bytes;
   for (size_t i = 0; i < sources.size(); ++i) {
     const TensorPart& part = tensor.parts[i];
     read_rows(checkpoint, sources[i], first, rows, stage);
-    scatter(stage, rows * sources[i].run / part.block_bytes, part.block_bytes, block_bytes, to + part.offset);
+    scatter(stage, rows * sources[i].row_bytes / part.block_bytes, part.block_bytes, block_bytes, to + part.offset);
   }
 }
 
@@ -127,28 +159,30 @@ Weights::Weights(const ModelSpec& spec, const ShardPlan& plan, int rank, const C
     Weight& weight = weights_[static_cast<size_t>(weight_spec.layer + 1)][static_cast<size_t>(weight_spec.role)];
     weight.plan = &tensor_plan;
     const Cut cut = cut_of(weight_spec, tensor_plan, rank, weight.matrix);
-    const int64_t run = weight.matrix.row_bytes;
-    const int64_t bytes = cut.rows * run;
+    const int64_t row_bytes = weight.matrix.row_bytes;
+    const int64_t bytes = cut.rows.size() * row_bytes;
     if (bytes == 0) continue;
 
     std::vector<Source> sources;
-    const int64_t blocks = weight_spec.in.size() / info(weight_spec.dtype).block_elements;
-    for (const TensorPart& part : tensor.parts) sources.push_back(source_of(cut, blocks, part));
+    for (const TensorPart& part : tensor.parts) sources.push_back(source_of(weight_spec, cut, part));
     weight.bytes = AlignedBuffer<std::byte>(static_cast<size_t>(bytes));
-    const int64_t rows_of_piece = std::max<int64_t>(1, kPiece / run);
-    team.split(cut.rows, kTileCols, [&](int64_t begin, int64_t end, int) {
+    const int64_t rows_of_piece = std::max<int64_t>(1, kPiece / row_bytes);
+    team.split(cut.rows.size(), kTileCols, [&](int64_t begin, int64_t end, int) {
       std::vector<std::byte> stage;
-      if (sources.size() > 1) stage.resize(static_cast<size_t>(std::min(rows_of_piece, end - begin) * run));
-      for (int64_t row = begin; row < end; row += rows_of_piece) {
-        const int64_t count = std::min(rows_of_piece, end - row);
-        std::byte* to = weight.bytes.data() + row * run;
+      if (sources.size() > 1) stage.resize(static_cast<size_t>(std::min(rows_of_piece, end - begin) * row_bytes));
+      for (int64_t row = begin; row < end;) {
+        const int64_t in_order = cut.rows.begin + row;
+        const int64_t count = std::min({rows_of_piece, end - row, weight_spec.out.together(in_order)});
+        const int64_t stored = weight_spec.out.stored(in_order);
+        std::byte* to = weight.bytes.data() + row * row_bytes;
         if (sources.size() == 1) {
-          read_rows(checkpoint, sources.front(), row, count, to);
+          read_rows(checkpoint, sources.front(), stored, count, to);
         } else {
-          read_parts(checkpoint, tensor, sources, row, count, stage.data(), to);
+          read_parts(checkpoint, tensor, sources, stored, count, stage.data(), to);
         }
         group.tick();
-        if (loaded_bytes != nullptr) *loaded_bytes += count * run;
+        if (loaded_bytes != nullptr) *loaded_bytes += count * row_bytes;
+        row += count;
       }
     });
     read_bytes_ += bytes;
@@ -159,6 +193,9 @@ Weights::Weights(const ModelSpec& spec, const ShardPlan& plan, int rank, const C
       kernels.dequantize(weight_spec.dtype, weight.bytes.data(), 0, elements, weight.floats.data());
       if (has_norm_offset(weight_spec.role)) {
         for (float& element : weight.floats.span()) element += spec.norm_offset;
+      }
+      if (weight_spec.role == Role::DeltaRate && spec.rates_are_logs) {
+        for (float& element : weight.floats.span()) element = -std::exp(element);
       }
       weight.bytes = {};
       weight.matrix.data = nullptr;

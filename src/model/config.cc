@@ -77,11 +77,38 @@ std::span<const std::string_view> Config::get_strings(Key key) const {
 std::span<const int64_t> Config::get_ints(Key key) const {
   return checkpoint_.metadata().get_ints(name(key));
 }
+std::vector<bool> Config::get_bools(Key key) const {
+  return checkpoint_.metadata().get_bools(name(key));
+}
 int64_t Config::require_int(Key key, int64_t min, int64_t max) const {
   return checkpoint_.metadata().require_int(name(key), min, max);
 }
 double Config::require_float(Key key) const {
   return checkpoint_.metadata().require_float(name(key));
+}
+
+bool Config::is_list(Key key) const {
+  const MetadataValue* found = checkpoint_.metadata().find(name(key));
+  return found != nullptr && !std::holds_alternative<MetadataScalar>(found->value);
+}
+
+void Config::require_one_a_layer(Key key, size_t found, size_t layers) const {
+  if (found == layers) return;
+  fail(ErrorKind::Malformed, "{}: {} has {} entries; the model has {} layers", file(), name(key), found, layers);
+}
+
+std::vector<int64_t> Config::each_layer(Key key, size_t layers, int64_t min, int64_t max) const {
+  if (!is_list(key)) {
+    const auto value = get_int(key, min, max);
+    return std::vector<int64_t>(value ? layers : 0, value.value_or(0));
+  }
+  const auto list = get_ints(key);
+  require_one_a_layer(key, list.size(), layers);
+  for (const int64_t value : list) {
+    if (value >= min && value <= max) continue;
+    fail(ErrorKind::Malformed, "{}: {} holds {}; allowed are {} to {}", file(), name(key), value, min, max);
+  }
+  return {list.begin(), list.end()};
 }
 
 double Config::above(double limit, Key key, double otherwise) const {
@@ -197,26 +224,42 @@ RopeSpec read_rope(const Config& config, int64_t head_dim, std::string_view grou
   return rope;
 }
 
-int64_t read_kv_heads(const Config& config, Key key, int64_t heads) {
-  const int64_t kv_heads = config.get_int(key, 1, heads).value_or(heads);
-  if (heads % kv_heads != 0) {
+namespace {
+
+// For each layer.
+std::vector<int64_t> read_kv_heads(const Config& config, Key key, int64_t heads, size_t layers) {
+  std::vector<int64_t> all = config.each_layer(key, layers, 1, heads);
+  if (all.empty()) all.assign(layers, heads);
+  for (const int64_t kv_heads : all) {
+    if (heads % kv_heads == 0) continue;
     fail(ErrorKind::Malformed, "{}: {} is {}; it must divide the {} query heads", config.file(), config.name(key),
          kv_heads, heads);
   }
-  return kv_heads;
+  return all;
 }
 
-std::vector<bool> full_attention_layers(const Config& config, size_t layers, std::string_view other, int64_t period) {
+}  // namespace
+
+int64_t read_kv_heads(const Config& config, Key key, int64_t heads) {
+  return read_kv_heads(config, key, heads, 1).front();
+}
+
+std::vector<bool> full_attention_layers(const Config& config, size_t layers, std::string_view other, Key period,
+                                        int64_t usual) {
   constexpr std::string_view kFull = "full_attention";
+  if (config.is_list(period)) {
+    std::vector<bool> full = config.get_bools(period);
+    config.require_one_a_layer(period, full.size(), layers);
+    full.flip();
+    return full;
+  }
+  const int64_t every = config.get_int(period, 1, kMostWidth).value_or(usual);
   const Key key{"", "layer_types"};
   const auto types = config.get_strings(key);
   std::vector<bool> full;
-  for (size_t i = 0; i < layers; ++i) full.push_back((static_cast<int64_t>(i) + 1) % period == 0);
+  for (size_t i = 0; i < layers; ++i) full.push_back((static_cast<int64_t>(i) + 1) % every == 0);
   if (types.empty()) return full;
-  if (types.size() != layers) {
-    fail(ErrorKind::Malformed, "{}: {} has {} entries; the model has {} layers", config.file(), config.name(key),
-         types.size(), layers);
-  }
+  config.require_one_a_layer(key, types.size(), layers);
   for (size_t i = 0; i < layers; ++i) {
     full[i] = types[i] == kFull;
     if (full[i] || types[i] == other) continue;
@@ -226,8 +269,29 @@ std::vector<bool> full_attention_layers(const Config& config, size_t layers, std
   return full;
 }
 
-float to_bfloat16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
+void read_windows(const Config& config, std::vector<bool> usual, ModelSpec& spec) {
+  const Key used{"", "use_sliding_window"};
+  const Key types{"", "layer_types"};
+  const bool listed = !config.get_strings(types).empty();
+  if (listed) {
+    usual = full_attention_layers(config, spec.layers.size(), "sliding_attention", {}, 1);
+    usual.flip();
+  }
+  if (!config.get_bool(used).value_or(false)) {
+    if (!listed || std::find(usual.begin(), usual.end(), true) == usual.end()) return;
+    fail(ErrorKind::Malformed, "{}: {} holds sliding_attention, but {} is not true", config.file(), config.name(types),
+         config.name(used));
+  }
+  const int64_t window = config.require_int({"", "sliding_window"}, 1, INT32_MAX);
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    if (usual[i]) spec.layers[i].window = window;
+  }
+}
+
+float scale_of_embedding(const Config& config, int64_t width) {
+  const float root = std::sqrt(static_cast<float>(width));
+  if (config.gguf()) return root;
+  const auto bits = std::bit_cast<uint32_t>(root);
   return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000U);
 }
 
@@ -238,11 +302,6 @@ ModelSpec read_dense(const Config& config) {
       fail(ErrorKind::Unsupported, "{}: {} is {}; mixture-of-experts models do not run yet", config.file(),
            config.name(key), experts);
     }
-  }
-  const Key windows{"", "use_sliding_window"};
-  if (config.get_bool(windows).value_or(false)) {
-    fail(ErrorKind::Unsupported, "{}: {} is true; models of this kind run without a window only", config.file(),
-         config.name(windows));
   }
   // A layer has at least seven tensors, so the number of layers is bounded by what the file holds.
   const auto most_layers = static_cast<int64_t>(config.checkpoint().tensors().size());
@@ -267,7 +326,8 @@ ModelSpec read_dense(const Config& config) {
 
   LayerSpec layer;
   layer.heads = config.require_int({"attention.head_count", "num_attention_heads"}, 1, kMostWidth);
-  layer.kv_heads = read_kv_heads(config, {"attention.head_count_kv", "num_key_value_heads"}, layer.heads);
+  const auto kv_heads = read_kv_heads(config, {"attention.head_count_kv", "num_key_value_heads"}, layer.heads,
+                                      static_cast<size_t>(layers));
   const auto head_dim = config.get_int({"attention.key_length", "head_dim"}, 1, kMostWidth);
   if (!head_dim && spec.hidden % layer.heads != 0) {
     fail(ErrorKind::Malformed, "{}: {} {} is not a multiple of the {} query heads", config.file(),
@@ -280,7 +340,9 @@ ModelSpec read_dense(const Config& config) {
     fail(ErrorKind::Unsupported, "{}: {} is {}; only the key length, {}, is supported", config.file(),
          config.name(value_length), value_dim, layer.head_dim);
   }
-  layer.ffn = config.require_int({"feed_forward_length", "intermediate_size"}, 1, kMostWidth);
+  const Key ffn_key{"feed_forward_length", "intermediate_size"};
+  const auto ffn = config.each_layer(ffn_key, static_cast<size_t>(layers), 1, kMostWidth);
+  if (ffn.empty()) config.require_int(ffn_key, 1, kMostWidth);  // says that it is missing
   layer.score_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(layer.head_dim)));
   layer.rope = read_rope(config, layer.head_dim);
   const Key activation{"", config.contains({"", "hidden_activation"}) ? "hidden_activation" : "hidden_act"};
@@ -291,7 +353,20 @@ ModelSpec read_dense(const Config& config) {
     fail(ErrorKind::Unsupported, "{}: {} is {}; known: silu, gelu_pytorch_tanh", config.file(), config.name(activation),
          in_quotes(kind));
   }
-  spec.layers.assign(static_cast<size_t>(layers), layer);
+  for (size_t i = 0; i < static_cast<size_t>(layers); ++i) {
+    layer.kv_heads = kv_heads[i];
+    layer.ffn = ffn[i];
+    spec.layers.push_back(layer);
+  }
+  return spec;
+}
+
+ModelSpec read_dense_with_windows(const Config& config) {
+  ModelSpec spec = read_dense(config);
+  const auto first = static_cast<size_t>(config.get_int({"", "max_window_layers"}, 0, kMostWidth).value_or(28));
+  std::vector<bool> windowed(spec.layers.size());
+  for (size_t i = first; i < windowed.size(); ++i) windowed[i] = true;
+  read_windows(config, std::move(windowed), spec);
   return spec;
 }
 

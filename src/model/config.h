@@ -41,8 +41,15 @@ class Config {
   std::optional<std::string_view> get_string(Key key) const;
   std::span<const std::string_view> get_strings(Key key) const;
   std::span<const int64_t> get_ints(Key key) const;
+  std::vector<bool> get_bools(Key key) const;
   int64_t require_int(Key key, int64_t min, int64_t max) const;
   double require_float(Key key) const;
+  // Whether the number is a list.
+  bool is_list(Key key) const;
+  // Throws unless a list of `found` entries has one for each layer.
+  void require_one_a_layer(Key key, size_t found, size_t layers) const;
+  // One number for each layer: from a list of as many, or one number for all. Empty when the file does not say.
+  std::vector<int64_t> each_layer(Key key, size_t layers, int64_t min, int64_t max) const;
 
   // get_float, or `otherwise`; refuses what is not above `limit`.
   double above(double limit, Key key, double otherwise) const;
@@ -64,17 +71,26 @@ inline constexpr int64_t kMostWidth = 1 << 24;  // products of two widths stay f
 // where there are several.
 RopeSpec read_rope(const Config& config, int64_t head_dim, std::string_view group = {});
 
-// The number that the 16 bits of a bfloat16 hold nearest to `value`, ties to even.
-float to_bfloat16(float value);
+// The root of a width, with which Gemma's embeddings are multiplied: rounded to bfloat16 as it was trained, but in
+// GGUF, whose peers do not round.
+float scale_of_embedding(const Config& config, int64_t width);
 
 // Heads of keys and values, at most `heads`, which they must divide; `heads` where the file does not say.
 int64_t read_kv_heads(const Config& config, Key key, int64_t heads);
 
-// Which layers see all of the context: by layer_types, whose other kind is `other`; where the file has no such list,
-// every `period`-th.
-std::vector<bool> full_attention_layers(const Config& config, size_t layers, std::string_view other, int64_t period);
+// Which layers see all of the context: by layer_types, whose other kind is `other`, or a list of those that do not (in
+// GGUF); else every layer of a number that `period` divides, `usual` where the file does not say.
+std::vector<bool> full_attention_layers(const Config& config, size_t layers, std::string_view other, Key period,
+                                        int64_t usual);
 
-// Everything that the dense families share; layers are alike.
+// Everything that the dense families share; layers are alike, and see all of the context.
 ModelSpec read_dense(const Config& config);
+
+// Where use_sliding_window is true, gives sliding_window to the layers that layer_types says or, where the file has no
+// such list, to those of `usual`.
+void read_windows(const Config& config, std::vector<bool> usual, ModelSpec& spec);
+
+// That of Qwen2 and Qwen3: the layers from max_window_layers on.
+ModelSpec read_dense_with_windows(const Config& config);
 
 }  // namespace lockstep

@@ -20,6 +20,24 @@ bool matches(std::string_view name, std::string_view pattern) {
   return name == pattern;
 }
 
+// Rotary pairs that a checkpoint's own divisors are for.
+int64_t divided_pairs(const ModelSpec& spec) {
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.rope.factors && layer.rope.rotary > 0) return layer.rope.rotary / 2;
+  }
+  return 0;
+}
+
+// `unit` elements for each query (or value) head, in the order the file has them.
+Dim heads_of(Axis axis, const LayerSpec& layer, int64_t unit) {
+  Dim dim{axis, layer.heads, unit};
+  if (layer.tile_run > 0 && layer.tile_run < layer.kv_heads) {
+    dim.tiles = layer.heads / layer.kv_heads;
+    dim.run = layer.tile_run * unit;
+  }
+  return dim;
+}
+
 Dim dim_of(Axis axis, const ModelSpec& spec, const LayerSpec& layer) {
   switch (axis) {
     case Axis::One:
@@ -27,7 +45,7 @@ Dim dim_of(Axis axis, const ModelSpec& spec, const LayerSpec& layer) {
     case Axis::Model:
       return {axis, spec.hidden, 1};
     case Axis::Heads:
-      return {axis, layer.heads, layer.head_dim};
+      return heads_of(axis, layer, layer.head_dim);
     case Axis::KvHeads:
       return {axis, layer.kv_heads, layer.mixer == Mixer::GatedDelta ? layer.key_dim : layer.head_dim};
     case Axis::Ffn:
@@ -35,11 +53,11 @@ Dim dim_of(Axis axis, const ModelSpec& spec, const LayerSpec& layer) {
     case Axis::Vocab:
       return {axis, spec.vocab, 1};
     case Axis::Rotary:
-      return {axis, layer.rope.rotary / 2, 1};
+      return {axis, divided_pairs(spec), 1};
     case Axis::HeadDim:
       return {axis, layer.head_dim, 1};
     case Axis::HeadScalars:
-      return {axis, layer.heads, 1};
+      return heads_of(axis, layer, 1);
     case Axis::Taps:
       return {axis, layer.taps, 1};
     case Axis::LayerVocab:

@@ -38,12 +38,24 @@ enum class Axis : uint8_t {
   LayerInput,   // what one layer takes
 };
 
-// One side of a weight: `units` pieces that may not be cut, `unit` elements each.
+// One side of a weight: `units` pieces that may not be cut, `unit` elements each. Its elements are counted in the order
+// of the network. A file may hold them in another: cut into runs of `run` elements, they stand in `tiles` tiles, the
+// first tile having runs 0, tiles, 2 tiles, ... of the network.
 struct Dim {
   Axis axis = Axis::One;
   int64_t units = 1;
   int64_t unit = 1;
+  int64_t tiles = 1;
+  int64_t run = 0;  // where tiles > 1; divides size() / tiles
   int64_t size() const { return units * unit; }
+  // Where the file has an element.
+  int64_t stored(int64_t element) const {
+    if (tiles == 1) return element;
+    const int64_t at = element / run;
+    return (at % tiles * (size() / run / tiles) + at / tiles) * run + element % run;
+  }
+  // How many elements from this one on stand side by side in the file as well.
+  int64_t together(int64_t element) const { return tiles == 1 ? size() - element : run - element % run; }
 };
 
 // What a weight does in its layer.
@@ -71,7 +83,7 @@ enum class Role : uint8_t {
   DeltaGate,      // of the output
   DeltaBeta,      // how much of the new value is written
   DeltaDecay,     // how much of the state is kept
-  DeltaLogA,      // the logarithm of the decay's rate
+  DeltaRate,      // of the decay, negative
   DeltaTimeBias,  // added to the decay's input
   DeltaNorm,      // of each value head
   DeltaOutput,
@@ -121,10 +133,11 @@ struct RopeSpec {
   double low_frequency = 1, high_frequency = 4;  // Llama3: full turns over the original context
   double attention_factor = 1;                   // Yarn: multiplies cosine and sine
   double beta_fast = 32, beta_slow = 1;
+  bool factors = true;  // the checkpoint's own divisors, where it has some (Role::RopeFactors), are for this rope
 };
 
 // Radians a position for each pair: [rotary / 2]. Yarn: arXiv 2309.00071; Llama3: as Llama 3.1's config.json is read. A
-// checkpoint's own divisors (Role::RopeFactors, the Llama 3 kind of GGUF) come on top: frequency[i] / factors[i].
+// checkpoint's own divisors (GGUF: the Llama 3 kind, Gemma 4) come on top: frequency[i] / factors[i].
 std::vector<double> rope_frequencies(const RopeSpec& rope);
 
 // Between the gate and up halves of a feed-forward: out = activation(gate) * up.
@@ -141,6 +154,7 @@ struct LayerSpec {
   int64_t head_dim = 0;
   int64_t key_dim = 0;      // GatedDelta: elements of a key head
   int64_t taps = 0;         // GatedDelta: of its convolutions
+  int64_t tile_run = 0;     // GatedDelta: of value heads in tiles, see key_head_of(); 0: a key head's stand together
   bool query_gate = false;  // attention: AttnQ gives, head by head, the query and a gate of the output
   int64_t ffn = 0;
   float score_scale = 1;         // multiplies q . k
@@ -153,6 +167,14 @@ struct LayerSpec {
   Activation activation = Activation::Silu;
   RopeSpec rope;
 };
+
+// The KV (or key) head that a query (or value) head reads. Value heads of a gated delta net may stand in tiles, one for
+// each value head of a key head; runs of `tile_run` key heads then take turns, tile by tile.
+inline int64_t key_head_of(const LayerSpec& layer, int64_t head) {
+  const int64_t group = layer.heads / layer.kv_heads;
+  if (layer.tile_run == 0) return head / group;
+  return head / (group * layer.tile_run) * layer.tile_run + head % layer.tile_run;
+}
 
 // Whether ModelSpec::norm_offset is added to what is stored.
 inline bool has_norm_offset(Role role) {
@@ -183,6 +205,7 @@ struct ModelSpec {
   int64_t context = 0;  // positions the model was made for
   float norm_eps = 0;
   float norm_offset = 0;            // added to the stored weight of every norm (Gemma stores w - 1)
+  bool rates_are_logs = false;      // DeltaRate is stored as the logarithm of its size
   float embedding_scale = 1;        // multiplies what is looked up
   float residual_scale = 1;         // multiplies what attention and feed-forward add to the residual stream
   float logit_scale = 1;            // multiplies logits

@@ -43,6 +43,18 @@ Division divide(int64_t size, int64_t leaf, const std::vector<double>& shares, i
   return division;
 }
 
+// The KV heads that a rank's query heads read.
+Range kv_heads_of(const LayerSpec& numbers, const Division& heads, int rank) {
+  const int64_t first = heads.begin(rank) / numbers.head_dim, last = heads.end(rank) / numbers.head_dim;
+  if (first == last) return {};
+  Range run{numbers.kv_heads, 0};
+  for (int64_t head = first; head < last; ++head) {
+    const int64_t read = key_head_of(numbers, head);
+    run = {std::min(run.begin, read), std::max(run.end, read + 1)};
+  }
+  return run;
+}
+
 class Planner {
  public:
   Planner(const ModelSpec& spec, const PlanOptions& options) : spec_(spec) {
@@ -78,12 +90,7 @@ class Planner {
         layer.input = divide(spec_.layer_input, leaf, shares_, i + spare + layer.ffn.leaves() % ranks());
         layer.input_layout = tree_layout(layer.input.leaves(), layer.input.runs, plan_.options.every_leaf);
       }
-      const int64_t group = numbers.heads / numbers.kv_heads;
-      for (int r = 0; r < ranks(); ++r) {
-        const int64_t first = layer.heads.begin(r) / numbers.head_dim;
-        const int64_t last = layer.heads.end(r) / numbers.head_dim;
-        layer.kv_heads.push_back(first == last ? Range{} : Range{first / group, ceil_div(last, group)});
-      }
+      for (int r = 0; r < ranks(); ++r) layer.kv_heads.push_back(kv_heads_of(numbers, layer.heads, r));
       layer.heads_layout = tree_layout(layer.heads.leaves(), layer.heads.runs, plan_.options.every_leaf);
       layer.ffn_layout = tree_layout(layer.ffn.leaves(), layer.ffn.runs, plan_.options.every_leaf);
       plan_.layers.push_back(std::move(layer));
@@ -175,8 +182,8 @@ class Planner {
         slice.stored_begin = begin / block * block;
         slice.stored_end = round_up(end, block);
         slice.bytes = bytes_of(slice.stored_begin, slice.stored_end);
+        edges.insert(edges.end(), {slice.stored_begin, slice.stored_end});
       }
-      edges.insert(edges.end(), {slice.stored_begin, slice.stored_end});
       tensor.slices.push_back(slice);
     }
     std::sort(edges.begin(), edges.end());

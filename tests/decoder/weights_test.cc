@@ -255,6 +255,109 @@ TEST(WeightsRead, RowsOfAnyLengthGiveTheirRuns) {
   }
 }
 
+// A gated delta net in GGUF, whose value heads stand in tiles: [tile, key head]. `dtype`: of the matrices.
+FakeCheckpoint fake_delta(int64_t key_heads, int64_t tiles, int64_t head_dim, DType dtype) {
+  constexpr int64_t kHidden = 256, kKeyDim = 32, kTaps = 4;
+  FakeCheckpoint file = fake_llama({.hidden = kHidden, .heads = 2, .head_dim = 128, .ffn = 512, .layers = 1});
+  file.meta = Metadata("fake.gguf");
+  const int64_t heads = key_heads * tiles, values = heads * head_dim, keys = key_heads * kKeyDim;
+  file.set("general.architecture", std::string_view("qwen35"));
+  for (const auto& [key, value] : std::map<std::string, int64_t>{{"block_count", 1},
+                                                                 {"embedding_length", kHidden},
+                                                                 {"context_length", 64},
+                                                                 {"attention.head_count", 2},
+                                                                 {"feed_forward_length", 512},
+                                                                 {"ssm.time_step_rank", heads},
+                                                                 {"ssm.group_count", key_heads},
+                                                                 {"ssm.state_size", kKeyDim},
+                                                                 {"ssm.inner_size", values},
+                                                                 {"ssm.conv_kernel", kTaps},
+                                                                 {"full_attention_interval", 4}}) {
+    file.set("qwen35." + key, value);
+  }
+  file.set("qwen35.attention.layer_norm_rms_epsilon", 1e-6);
+  std::erase_if(file.list, [](const TensorInfo& tensor) { return tensor.name.starts_with("blk.0.attn"); });
+  for (TensorInfo& tensor : file.list) {
+    if (tensor.name == "blk.0.ffn_norm.weight") tensor.name = "blk.0.post_attention_norm.weight";
+  }
+  file.add("blk.0.attn_norm.weight", DType::F32, {kHidden});
+  file.add("blk.0.attn_qkv.weight", dtype, {2 * keys + values, kHidden});
+  file.add("blk.0.ssm_conv1d.weight", DType::F32, {2 * keys + values, kTaps});
+  file.add("blk.0.attn_gate.weight", dtype, {values, kHidden});
+  file.add("blk.0.ssm_beta.weight", DType::F32, {heads, kHidden});
+  file.add("blk.0.ssm_alpha.weight", DType::F32, {heads, kHidden});
+  file.add("blk.0.ssm_a", DType::F32, {heads});
+  file.add("blk.0.ssm_dt.bias", DType::F32, {heads});
+  file.add("blk.0.ssm_norm.weight", DType::F32, {head_dim});
+  file.add("blk.0.ssm_out.weight", dtype, {kHidden, values});
+  return file;
+}
+
+struct TiledCase {
+  int64_t key_heads, tiles, head_dim;
+  DType dtype;
+  int64_t run;  // key heads that take turns: together they are whole blocks of the output projection
+};
+
+// Each value head comes from its place in the file, with the key head it reads, whatever the ranks, formats and lengths
+// of rows: those of F32 are longer than what is read at once.
+TEST(WeightsRead, ValueHeadsOutOfTiles) {
+  for (const TiledCase& c :
+       {TiledCase{4, 3, 256, DType::F32, 1}, TiledCase{3, 2, 32, DType::Q8_0, 1}, TiledCase{4, 2, 128, DType::Q4_K, 2},
+        TiledCase{6, 3, 128, DType::Q4_K, 2}, TiledCase{4, 2, 64, DType::Q4_K, 4}, TiledCase{3, 2, 128, DType::Q4_K, 3},
+        TiledCase{4, 1, 64, DType::Q4_K, 4}}) {
+    // Small whole numbers, which tell rows and columns apart.
+    FakeCheckpoint file = fake_delta(c.key_heads, c.tiles, c.head_dim, c.dtype);
+    std::deque<std::vector<std::byte>> data;
+    std::mt19937 random(7);
+    for (TensorInfo& tensor : file.list) {
+      auto& bytes = data.emplace_back(static_cast<size_t>(row_bytes(tensor.dtype, tensor.elements)));
+      std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<std::byte>(random() % 16); });
+      tensor.parts = {{bytes, info(tensor.dtype).block_bytes, 0}};
+    }
+    const ModelSpec spec = read_model(file);
+    // [value head of the network] -> that of the file
+    std::vector<int64_t> stored;
+    for (int64_t first = 0; first < c.key_heads; first += c.run) {
+      for (int64_t tile = 0; tile < c.tiles; ++tile) {
+        for (int64_t key = first; key < first + c.run; ++key) {
+          EXPECT_EQ(key_head_of(spec.layers[0], static_cast<int64_t>(stored.size())), key);
+          stored.push_back(tile * c.key_heads + key);
+        }
+      }
+    }
+    for (const int size : {1, 2, 3}) {
+      const ShardPlan plan = make_plan(spec, {.tp_size = size});
+      auto groups = make_local_group(size, {});
+      for (int rank = 0; rank < size; ++rank) {
+        Team team({rank % 2 + 1, {}, {}});
+        const Weights weights(spec, plan, rank, file, *supported_kernels().back(), *groups[static_cast<size_t>(rank)],
+                              team, nullptr);
+        for (const Role role : {Role::DeltaV, Role::DeltaGate, Role::DeltaBeta, Role::DeltaOutput}) {
+          const Weight& weight = weights.get(role, 0);
+          const WeightSpec& what = *spec.find(role, 0);
+          const Slice& slice = weight.plan->slices[static_cast<size_t>(rank)];
+          const std::vector<float> whole = whole_of(*file.find(what.name));
+          const int64_t cols = what.in.size(), unit = role == Role::DeltaBeta ? 1 : c.head_dim;
+          const auto place = [&](int64_t element) {
+            return stored[static_cast<size_t>(element / unit)] * unit + element % unit;
+          };
+          for (int64_t row = 0; row < weight.matrix.rows; ++row) {
+            std::vector<float> expected;
+            for (int64_t col = 0; col < weight.matrix.cols; ++col) {
+              const int64_t at = role == Role::DeltaOutput ? row * cols + place(slice.begin + col)
+                                                           : (what.first_row + place(slice.begin + row)) * cols + col;
+              expected.push_back(whole[static_cast<size_t>(at)]);
+            }
+            ASSERT_TRUE(row_of(weight, row) == expected)
+                << what.name << " row " << row << " of rank " << rank << " of " << size;
+          }
+        }
+      }
+    }
+  }
+}
+
 // Cut short after it was opened and checked, wherever that is: an error, neither a signal nor weights of nothing.
 TEST(WeightsRead, AFileThatWasCutShortIsNamed) {
   const std::filesystem::path path = testing::TempDir() + "lockstep-cut-" + std::to_string(::getpid()) + ".gguf";

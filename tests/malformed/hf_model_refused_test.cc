@@ -81,7 +81,6 @@ const std::vector<Lie> kNumbers{
     value("ffn_1e9", "intermediate_size", "1000000000", "'intermediate_size' is the integer 1000000000"),
     value("context_0", "max_position_embeddings", "0", "'max_position_embeddings' is the integer 0"),
     value("theta_0", "rope_theta", "0", "rope_theta is 0"),
-    value("windows", "use_sliding_window", "true", "use_sliding_window is true"),
     value("rope_kind", "rope_scaling", R"({"rope_type": "spiral"})",
           "rope_scaling.rope_type is 'spiral'; known: default, linear, llama3"),
     value("rope_variant", "rope_scaling",

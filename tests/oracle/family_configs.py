@@ -96,9 +96,9 @@ LLAMA3_SCALING = {
 GEMMA3_LAYERS = [("sliding_attention", "sliding_attention", "full_attention")[i % 3] for i in range(7)]
 WIDE_HEADS = {"mlx8": {"head_dim": 32}, "q8_0": {"head_dim": 32}}  # where 16 leaves attention's output no whole block
 
-# The root of hidden_size multiplies embeddings; that of 64 is exact, so that nobody has to ask how it is rounded.
+# The root of hidden_size multiplies embeddings. That of 64 is exact; bf16 has sizes at which one hears how it is rounded.
 GEMMA4_SIZES = {
-    "bf16": {"intermediate_size": 40},
+    "bf16": {"hidden_size": 56, "intermediate_size": 40},
     "mlx8": {"intermediate_size": 32},
     "mxfp4": {"intermediate_size": 32},
     "q8_0": {"intermediate_size": 32},
@@ -125,13 +125,17 @@ FAMILIES = {
     "qwen2": Family(
         numbers("qwen2", "Qwen2ForCausalLM", max_window_layers=3, num_attention_heads=4, num_key_value_heads=1,
                 rms_norm_eps=1e-6, rope_theta=1000000.0, sliding_window=WINDOW, use_sliding_window=False),
-        "qwen2", files=2, changes={"bf16": {"num_attention_heads": 14, "num_key_value_heads": 2}}),
+        "qwen2", files=2, changes={"bf16": {"num_attention_heads": 14, "num_key_value_heads": 2},
+                                   "mlx8": {"max_window_layers": 1, "use_sliding_window": True}}),
     "qwen3": Family(
         numbers("qwen3", "Qwen3ForCausalLM", attention_bias=False, head_dim=32, max_window_layers=3,
                 num_attention_heads=5, num_key_value_heads=1, rms_norm_eps=1e-6, rope_theta=1000000.0,
                 sliding_window=None, use_sliding_window=False, tie_word_embeddings=False),
         "qwen3", changes=WIDE_HEADS | {"bf16": {"num_key_value_heads": 5},
-                                       "mlx8": {"head_dim": 32, "tie_word_embeddings": True}}),
+                                       "mlx8": {"head_dim": 32, "tie_word_embeddings": True},
+                                       "mxfp4": {"sliding_window": WINDOW, "use_sliding_window": True,
+                                                 "layer_types": ["sliding_attention", "full_attention",
+                                                                 "sliding_attention"]}}),
     # Two whole turns of window, window, global, and one layer more. The GGUF architecture fixes the turn at six, the
     # local base at 10000 and the scale of scores at head_dim ** -0.5.
     "gemma3_text": Family(
@@ -141,12 +145,13 @@ FAMILIES = {
                 rms_norm_eps=1e-6, rope_local_base_freq=1000.0, rope_theta=1000000.0, sliding_window=WINDOW,
                 sliding_window_pattern=3),
         "gemma3", multimodal={"mlx4": "gemma3", "mxfp4": "gemma3"},
-        changes={"bf16": {"hidden_size": 64, "intermediate_size": 40, "layer_types": GEMMA3_LAYERS},
+        changes={"bf16": {"intermediate_size": 40, "layer_types": GEMMA3_LAYERS},
                  "mlx4": {"intermediate_size": 64},
                  "mlx8": {"head_dim": 32, "intermediate_size": 32,
                           "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}}
         | {name: more | {"query_pre_attn_scalar": 32, "rope_local_base_freq": 10000.0, "sliding_window_pattern": 6}
-           for name, more in (("q8_0", {"head_dim": 32, "intermediate_size": 32}), ("q4_k", {"hidden_size": 64}))}),
+           for name, more in (("q8_0", {"head_dim": 32, "hidden_size": 96, "intermediate_size": 32}),
+                              ("q4_k", {"hidden_size": 64}))}),
     "ernie4_5": Family(
         numbers("ernie4_5", "Ernie4_5_ForCausalLM", head_dim=32, rope_theta=500000.0, use_bias=False),
         "ernie4_5", changes={"mlx4": {"use_bias": True}}),
@@ -162,7 +167,8 @@ FAMILIES = {
                 no_rope_layer_interval=2, no_rope_layers=[1, 0, 1, 0], num_attention_heads=4, num_hidden_layers=4,
                 num_key_value_heads=2, rope_theta=5000000.0, use_sliding_window=False),
         "smollm3", permuted=True, formats=("bf16", "mlx8", "q8_0", "q4_k"),
-        changes={name: {"no_rope_layer_interval": 4, "no_rope_layers": [1, 1, 1, 0]} for name in ("q8_0", "q4_k")}),
+        changes={name: {"no_rope_layer_interval": 4, "no_rope_layers": [1, 1, 1, 0]} for name in ("q8_0", "q4_k")}
+        | {"mlx8": {"sliding_window": WINDOW, "use_sliding_window": True}}),
     "seed_oss": Family(
         numbers("seed_oss", "SeedOssForCausalLM", attention_bias=True, attention_out_bias=False, head_dim=16,
                 mlp_bias=False, num_attention_heads=8, num_key_value_heads=4, tie_word_embeddings=False),
@@ -184,21 +190,26 @@ FAMILIES = {
                 num_hidden_layers=6, num_key_value_heads=1, rms_norm_eps=1e-6,
                 rope_parameters={"mrope_interleaved": True, "mrope_section": [2, 1, 1], "partial_rotary_factor": 0.25,
                                  "rope_theta": 10000000.0, "rope_type": "default"}),
-        "qwen35", formats=("bf16", "mlx4", "mlx8", "mxfp4"), multimodal={form: "qwen3_5" for form in ("bf16", "mlx4", "mlx8", "mxfp4")},
+        "qwen35", multimodal={form: "qwen3_5" for form in ("bf16", "mlx4", "mlx8", "mxfp4")},
         changes={"bf16": {"intermediate_size": 40, "linear_value_head_dim": 24}, "mlx4": {"intermediate_size": 64},
-                 "mlx8": {"tie_word_embeddings": False}}),
+                 "mlx8": {"tie_word_embeddings": False},
+                 # A value head is a block of the output projection; two of them are.
+                 "q8_0": {"linear_key_head_dim": 32, "linear_value_head_dim": 32},
+                 "q4_k": {"linear_key_head_dim": 128, "linear_num_key_heads": 4, "linear_num_value_heads": 8,
+                          "linear_value_head_dim": 128}}),
     # Small Gemma 4: every layer has inputs of its own; the last three borrow keys and values from the last layer of
     # their kind that has some, and are twice as wide. bf16 keeps the projections nobody reads, as published.
     "gemma4_text": Family(
         gemma4(hidden_size_per_layer_input=16, num_kv_shared_layers=3, use_double_wide_mlp=True,
                layer_types=["sliding_attention", "sliding_attention", "full_attention", "sliding_attention",
                             "full_attention", "sliding_attention", "sliding_attention", "full_attention"]),
-        "gemma4", sizes=GEMMA4_SIZES, formats=("bf16", "mlx4", "mlx8", "mxfp4"), multimodal={form: "gemma4" for form in ("bf16", "mlx4")}),
+        "gemma4", sizes=GEMMA4_SIZES, multimodal={form: "gemma4" for form in ("bf16", "mlx4")},
+        changes={"bf16": {"hidden_size_per_layer_input": 34}}),
     # Large dense Gemma 4: in global layers the keys are the values, and there are fewer of them.
     "gemma4_31b": Family(
         gemma4(attention_k_eq_v=True, num_attention_heads=6, num_global_key_value_heads=2, num_key_value_heads=3,
                layer_types=["sliding_attention", "sliding_attention", "full_attention"] * 2),
-        "gemma4", sizes=GEMMA4_SIZES, formats=("bf16",)),
+        "gemma4", sizes=GEMMA4_SIZES, formats=("bf16", "q8_0")),
 }  # fmt: skip
 
 

@@ -90,15 +90,15 @@ def unread_weights(config, rng):
     return weights
 
 
-def load(config, weights):
+def load(config, weights, rounded=True):
     """A model with these weights in float32, as mlx-lm reads them from a Hugging Face file: it drops what is not the
-    text model's, and adds 1 to norms where need be."""
+    text model's, and adds 1 to norms where need be. `rounded`: see scale_embeddings()."""
     model = build(config)
     weights = {name: mx.array(value).astype(mx.float32) for name, value in weights.items()}
     if hasattr(model, "sanitize"):
         weights = model.sanitize(weights)
     model.load_weights(list(weights.items()))
-    return ready(model)
+    return ready(model, config, rounded)
 
 
 class Float32Embedding(nn.QuantizedEmbedding):
@@ -108,17 +108,83 @@ class Float32Embedding(nn.QuantizedEmbedding):
         return super().__call__(x).astype(mx.float32)
 
 
-def ready(model):
-    """Float32 throughout, and the window that mlx-lm leaves to its users."""
+class ScaledEmbedding(nn.Module):
+    """What is looked up is multiplied; what a tied head reads is not."""
+
+    def __init__(self, embedding, factor):
+        super().__init__()
+        self.embedding, self.factor = embedding, factor
+
+    def __call__(self, x):
+        return self.embedding(x) * self.factor
+
+    def as_linear(self, x):
+        return self.embedding.as_linear(x)
+
+
+def root(width, rounded):
+    return float(to_bf16(np.array(math.sqrt(width)))) if rounded else math.sqrt(width)
+
+
+def scale_embeddings(model, rounded, layers_rounded):
+    """Gemma multiplies embeddings by the root of their width. Published Hugging Face files, and what MLX makes of them,
+    run in bfloat16, and transformers and mlx-lm then round that root to bfloat16: it is `rounded`. llama.cpp keeps it in
+    float32."""
+    text = text_part(model)
+    args, inner = text.args, text.model
+    if args.model_type == "gemma4_text":  # mlx-lm: in the type of what is multiplied, which is float32 here
+        inner.embed_scale = root(args.hidden_size, rounded)
+        if args.hidden_size_per_layer_input:
+            inner.embed_tokens_per_layer_scale = root(args.hidden_size_per_layer_input, layers_rounded)
+    elif args.model_type == "gemma3_text":  # mlx-lm: rounded in every type
+        embedding = getattr(inner.embed_tokens, "embedding", inner.embed_tokens)
+        factor = root(args.hidden_size, False) / root(args.hidden_size, True)
+        inner.embed_tokens = embedding if rounded else ScaledEmbedding(embedding, factor)
+
+
+class Windowed:
+    """Of a layer that sees its own position and the window - 1 before it, whatever its model says."""
+
+    def __call__(self, x, mask=None, cache=None):
+        before = 0 if cache is None else cache.offset
+        rows = mx.arange(before, before + x.shape[1])[:, None]
+        columns = mx.arange(before + x.shape[1])[None]
+        return super().__call__(x, (columns <= rows) & (columns > rows - self.window), cache)
+
+
+def give_window(layer, window):
+    layer.__class__ = type("Windowed", (Windowed, type(layer)), {})
+    layer.window = window
+
+
+def windowed_layers(config):
+    """Where use_sliding_window puts sliding_window, as transformers reads it; mlx-lm does not."""
+    layers = range(config["num_hidden_layers"])
+    if not config.get("use_sliding_window"):
+        return []
+    if config.get("layer_types"):
+        return [i for i in layers if config["layer_types"][i] == "sliding_attention"]
+    if config["model_type"] == "smollm3":
+        return [i for i in layers if not config["no_rope_layers"][i]]
+    return list(layers)[config["max_window_layers"] :]
+
+
+def ready(model, config, rounded=True):
+    """Float32 throughout, the scales of embeddings as they are where such files run, and the windows that mlx-lm leaves
+    to its users."""
     model.set_dtype(mx.float32)
     for module in model.modules():
         if isinstance(module, nn.QuantizedEmbedding):
             module.__class__ = Float32Embedding
+    scale_embeddings(model, rounded, rounded)
     text = text_part(model)
     if text.args.model_type == "mistral" and text.args.sliding_window:
         text.model.swa_idx = 0
         for layer in text.model.layers:
             layer.use_sliding = True
+    config = config.get("text_config", config)
+    for i in windowed_layers(config):
+        give_window(text.layers[i], config["sliding_window"])
     return model.eval()
 
 
@@ -233,6 +299,8 @@ def features(config):
         names.append("rope_scaling")
     if kind == "mistral" and config["sliding_window"]:
         names += ["window", "window_by_one"]
+    if windowed_layers(config):
+        names += ["layer_windows", "layer_windows_by_one", "layers_without_window"]
     if kind == "gemma3_text" and config["query_pre_attn_scalar"] != config["head_dim"]:
         names.append("score_scale")
     if kind in ("qwen2", "seed_oss") or config.get("use_bias"):
@@ -246,6 +314,20 @@ def features(config):
     if config.get("attention_k_eq_v"):
         names.append("keys_as_values")
     return names
+
+
+def faint_features(config, rounded):
+    """What the logits of this model must notice, and cannot notice more of than the rounding of a factor: whether the
+    scales of embeddings are rounded, where that changes them by a thousandth or more."""
+
+    def heard(width):
+        return width and abs(root(width, True) / root(width, False) - 1) >= 1e-3
+
+    if config["model_type"] not in ("gemma3_text", "gemma4_text"):
+        return []
+    as_it_is = "rounded" if rounded else "exact"
+    widths = {"scale": config["hidden_size"], "layer_scale": config.get("hidden_size_per_layer_input")}
+    return [f"{as_it_is}_{name}" for name, width in widths.items() if heard(width)]
 
 
 def take_out(model, feature):
@@ -299,6 +381,15 @@ def take_out(model, feature):
         args.sliding_window = size
         holder = "window_size" if hasattr(text.model, "window_size") else "sliding_window"
         setattr(text.model, holder, size)
+    elif feature in ("layer_windows", "layer_windows_by_one"):
+        for layer in layers:
+            if isinstance(layer, Windowed):
+                layer.window = 4096 if feature == "layer_windows" else layer.window + 1
+    elif feature == "layers_without_window":
+        window = next(layer.window for layer in layers if isinstance(layer, Windowed))
+        for layer in layers:
+            if not isinstance(layer, Windowed):
+                give_window(layer, window)
     elif feature == "global_layers":
         args.sliding_window_pattern = text.model.sliding_window_pattern = len(layers) + 1
         text.model.layers.append(text.model.layers[0])  # the pattern names a layer; zip never comes to it
@@ -327,6 +418,10 @@ def take_out(model, feature):
             text.model.embed_scale = 1.0
         else:
             args.hidden_size = 1
+    elif feature in ("rounded_scale", "exact_layer_scale"):
+        scale_embeddings(model, rounded=False, layers_rounded=True)
+    elif feature in ("exact_scale", "rounded_layer_scale"):
+        scale_embeddings(model, rounded=True, layers_rounded=False)
     elif feature == "score_scale":
         for attention in attentions:
             attention.scale = head_dim**-0.5

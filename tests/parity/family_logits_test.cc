@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -58,6 +59,8 @@ TEST_P(FamilyLogits, AreTheOracles) {
   EXPECT_GE(model.decoded.size(), 32U);
   EXPECT_GE(model.facts.at("moves_in_tolerances").size(), 1U);
   for (const auto& [feature, moves] : model.facts.at("moves_in_tolerances").items()) EXPECT_GE(moves, 100) << feature;
+  const nlohmann::json faint = model.facts.value("faint_moves_in_tolerances", nlohmann::json::object());
+  for (const auto& [feature, moves] : faint.items()) EXPECT_GE(moves, 5) << feature;
   double largest = 0;
   for (const float value : model.logits) largest = std::max<double>(largest, std::abs(value));
   double worst = 0;
@@ -89,11 +92,8 @@ TEST_P(FamilyLogits, AreTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, FamilyLogits, testing::ValuesIn(family_model_names()), [](const auto& name) {
-  std::string clean = name.param;
-  std::replace(clean.begin(), clean.end(), '.', '_');
-  return clean;
-});
+INSTANTIATE_TEST_SUITE_P(Families, FamilyLogits, testing::ValuesIn(family_model_names()),
+                         [](const auto& name) { return family_test_name(name.param); });
 
 }  // namespace
 }  // namespace lockstep

@@ -2,7 +2,6 @@
 // tests/oracle/make_family_fixtures.py.
 #pragma once
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,26 +10,17 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "support/family_names.h"
 #include "support/npy.h"
 #include "support/tiny_models.h"
 
 namespace lockstep {
 
-// "llama.bf16", "llama.mlx4", ...; sorted.
-inline std::vector<std::string> family_model_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(LOCKSTEP_FIXTURES "/families")) {
-    if (entry.is_directory()) names.push_back(entry.path().filename());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 struct FamilyModel : TinyModel {
   explicit FamilyModel(const std::string& name)
       : FamilyModel(std::filesystem::path(LOCKSTEP_FIXTURES "/families") / name) {}
   explicit FamilyModel(const std::filesystem::path& folder)
-      : TinyModel(Checkpoint::open(std::filesystem::exists(folder / "model.gguf") ? folder / "model.gguf" : folder)),
+      : TinyModel(Checkpoint::open(family_model_path(folder))),
         facts(nlohmann::json::parse(std::ifstream(folder / "oracle.json"))),
         logits(read_npy(folder / "logits.npy")) {
     const auto tokens = facts.at("tokens").get<std::vector<int32_t>>();

@@ -22,19 +22,15 @@ constexpr auto kRules = std::to_array<WeightRule>({
 
 ModelSpec read(const Config& config) {
   ModelSpec spec = read_dense(config);
-  spec.embedding_scale = std::sqrt(static_cast<float>(spec.hidden));
-  if (!config.gguf()) {
-    spec.norm_offset = 1;                                      // the GGUF converter has added it
-    spec.embedding_scale = to_bfloat16(spec.embedding_scale);  // as it was trained
-  }
+  spec.embedding_scale = scale_of_embedding(config, spec.hidden);
+  if (!config.gguf()) spec.norm_offset = 1;  // the GGUF converter has added it
   spec.logit_cap = static_cast<float>(config.get_float({"", "final_logit_softcapping"}).value_or(0));
   const auto score_cap = static_cast<float>(config.get_float({"", "attn_logit_softcapping"}).value_or(0));
   const double scalar =
       config.above(0, {"", "query_pre_attn_scalar"}, static_cast<double>(spec.layers.front().head_dim));
   const int64_t window = config.require_int({"attention.sliding_window", "sliding_window"}, 1, INT32_MAX);
   const Key pattern{"attention.sliding_window_pattern", "sliding_window_pattern"};
-  const int64_t period = config.get_int(pattern, 1, kMostWidth).value_or(6);
-  const std::vector<bool> sees_all = full_attention_layers(config, spec.layers.size(), "sliding_attention", period);
+  const std::vector<bool> sees_all = full_attention_layers(config, spec.layers.size(), "sliding_attention", pattern, 6);
   // Newer config.json files have a rope for each kind of layer.
   const Key nested{"", "rope_theta", "rope_parameters.full_attention."};
   RopeSpec global = spec.layers.front().rope, local = global;

@@ -1,4 +1,4 @@
-// Qwen2 and Qwen2.5: Llama with biases on q, k and v.
+// Qwen2 and Qwen2.5: Llama with biases on q, k and v, and windows in the last layers where the file wants them.
 #include <array>
 
 #include "model/config.h"
@@ -16,7 +16,7 @@ constexpr auto kRules = std::to_array<WeightRule>({
     {AttnVBias},
 });
 
-constexpr Family kFamily = {"qwen2", kGguf, kModelTypes, kRules, &read_dense};
+constexpr Family kFamily = {"qwen2", kGguf, kModelTypes, kRules, &read_dense_with_windows};
 
 }  // namespace
 

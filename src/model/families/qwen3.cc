@@ -1,4 +1,4 @@
-// Qwen3 dense: norms of each query and key head before the rotation.
+// Qwen3 dense: norms of each query and key head before the rotation; windows as Qwen2 has them.
 #include <array>
 
 #include "model/config.h"
@@ -15,7 +15,7 @@ constexpr auto kRules = std::to_array<WeightRule>({
     {AttnKNorm},
 });
 
-constexpr Family kFamily = {"qwen3", kGguf, kModelTypes, kRules, &read_dense};
+constexpr Family kFamily = {"qwen3", kGguf, kModelTypes, kRules, &read_dense_with_windows};
 
 }  // namespace
 

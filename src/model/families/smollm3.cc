@@ -1,4 +1,5 @@
-// SmolLM3: Llama in which some layers, every fourth by default, know no positions.
+// SmolLM3: Llama in which some layers, every fourth by default, know no positions. Windows, where the file wants them,
+// are in these.
 #include <array>
 
 #include "base/error.h"
@@ -20,12 +21,15 @@ ModelSpec read(const Config& config) {
          has_rope.size(), spec.layers.size());
   }
   const auto period = static_cast<size_t>(config.get_int({"", "no_rope_layer_interval"}, 1, kMostWidth).value_or(4));
+  std::vector<bool> without_rope(spec.layers.size());
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     RopeSpec& rope = spec.layers[i].rope;
     // The GGUF converter reorders the rows of q and k as it does for Llama.
     if (config.gguf()) rope.pairs = RopeSpec::Pairs::Adjacent;
-    if (has_rope.empty() ? (i + 1) % period == 0 : has_rope[i] == 0) rope.rotary = 0;
+    without_rope[i] = has_rope.empty() ? (i + 1) % period == 0 : has_rope[i] == 0;
+    if (without_rope[i]) rope.rotary = 0;
   }
+  read_windows(config, std::move(without_rope), spec);
   return spec;
 }
 
