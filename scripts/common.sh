@@ -15,19 +15,21 @@ die() {
   exit 1
 }
 
-# A Python environment under build/ that has pip; prints the path of its python.
+# A Python environment under build/ that has pip; prints the path of its python. Named NAME, default venv.
 python_env() {
-  local venv=$root/build/venv
+  local venv=$root/build/${1:-venv}
   [[ -x $venv/bin/pip ]] || python3 -m venv "$venv" >&2
   printf '%s\n' "$venv/bin/python"
 }
 
-# The same with the packages of tests/oracle/requirements.txt, installed again when that file has changed.
+# The same with the packages of a file of requirements, installed again when that file has changed: by default those of
+# tests/oracle/requirements.txt, else oracle_env NAME FILE.
 oracle_env() {
-  local python wanted=$root/tests/oracle/requirements.txt installed=$root/build/venv/requirements.txt
-  python=$(python_env)
+  local python name=${1:-venv} wanted=${2:-tests/oracle/requirements.txt}
+  local installed=$root/build/$name/requirements.txt
+  python=$(python_env "$name")
   if ! cmp -s "$wanted" "$installed"; then
-    say "Python packages of tests/oracle/requirements.txt"
+    say "Python packages of $wanted"
     "$python" -m pip install --quiet --disable-pip-version-check --requirement "$wanted" >&2
     cp "$wanted" "$installed"
   fi

@@ -30,9 +30,10 @@ namespace lockstep {
 
 // One metadata value. Integers of every width are widened; strings belong to the checkpoint.
 using MetadataScalar = std::variant<bool, int64_t, uint64_t, double, std::string_view>;
+struct UnreadableList {};  // of several kinds, or of lists and objects
 struct MetadataValue {
   std::variant<MetadataScalar, std::vector<bool>, std::vector<int64_t>, std::vector<double>,
-               std::vector<std::string_view>>
+               std::vector<std::string_view>, UnreadableList>
       value;
 };
 
@@ -61,6 +62,7 @@ class Metadata {
   // Empty when absent.
   std::span<const std::string_view> get_strings(std::string_view key) const;
   std::span<const int64_t> get_ints(std::string_view key) const;
+  std::span<const double> get_floats(std::string_view key) const;
   std::vector<bool> get_bools(std::string_view key) const;
 
  private:

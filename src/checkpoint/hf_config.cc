@@ -88,7 +88,11 @@ void HfConfig::add(std::span<const std::byte> text, const std::string& file, std
           string = keep(string);
         }
         insert(value, {std::move(strings)});
+      } else if (!value.list.empty()) {
+        insert(value, {UnreadableList{}});
       }
+    } else if (value.kind == JsonValue::Kind::Other) {
+      insert(value, {UnreadableList{}});
     }
   });
 }

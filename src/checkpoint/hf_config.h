@@ -15,9 +15,9 @@
 
 namespace lockstep {
 
-// Metadata made of JSON objects. The keys of nested objects are joined by dots ("rope_scaling.factor"); null, empty
-// arrays and objects, and arrays that hold more than scalars of one kind are left out. Whole and other numbers in one
-// array become floats.
+// Metadata made of JSON objects. The keys of nested objects are joined by dots ("rope_scaling.factor"); null and empty
+// arrays are left out, and of arrays that hold more than scalars of one kind it is known that they are there. Whole and
+// other numbers in one array become floats.
 class HfConfig {
  public:
   explicit HfConfig(const std::string& file) : metadata_(file) {}

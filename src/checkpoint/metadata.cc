@@ -33,6 +33,7 @@ std::string describe(const MetadataValue& value) {
           [](const MetadataScalar& scalar) { return describe(scalar); },
           [](const std::vector<bool>& list) { return fmt::format("an array of {} bools", list.size()); },
           [](const std::vector<int64_t>& list) { return fmt::format("an array of {} integers", list.size()); },
+          [](const UnreadableList&) { return std::string("an array or object of several kinds of values"); },
           [](const std::vector<double>& list) { return fmt::format("an array of {} floats", list.size()); },
           [](const std::vector<std::string_view>& list) { return fmt::format("an array of {} strings", list.size()); }},
       value.value);
@@ -148,6 +149,10 @@ std::span<const std::string_view> Metadata::get_strings(std::string_view key) co
 
 std::span<const int64_t> Metadata::get_ints(std::string_view key) const {
   return get_array<int64_t>(*this, key, "an array of integers");
+}
+
+std::span<const double> Metadata::get_floats(std::string_view key) const {
+  return get_array<double>(*this, key, "an array of floats");
 }
 
 std::vector<bool> Metadata::get_bools(std::string_view key) const {

@@ -6,18 +6,19 @@
 namespace lockstep {
 
 RopeAngles::RopeAngles(const ModelSpec& spec, const float* factors, int64_t max_rows) {
-  int64_t last = 0;
   for (const LayerSpec& layer : spec.layers) {
     Table table{rope_frequencies(layer.rope), layer.rope.attention_factor};
     if (factors != nullptr && layer.rope.factors) {
       for (size_t i = 0; i < table.frequencies.size(); ++i) table.frequencies[i] /= factors[i];
     }
-    if (tables_.empty() || tables_.back() != table) {
-      last = per_row_;
-      per_row_ += 2 * static_cast<int64_t>(table.frequencies.size());
-      tables_.push_back(std::move(table));
-    }
-    offsets_.push_back(last);
+    int64_t offset = 0;
+    auto same = tables_.begin();
+    for (; same != tables_.end() && *same != table; ++same)
+      offset += 2 * static_cast<int64_t>(same->frequencies.size());
+    offsets_.push_back(offset);
+    if (same != tables_.end()) continue;
+    per_row_ += 2 * static_cast<int64_t>(table.frequencies.size());
+    tables_.push_back(std::move(table));
   }
   angles_ = AlignedBuffer<float>(static_cast<size_t>(max_rows * per_row_));
 }

@@ -27,7 +27,7 @@ class RopeAngles {
     double magnitude = 1;             // multiplies cosine and sine
     bool operator==(const Table&) const = default;
   };
-  std::vector<Table> tables_;     // no two neighbours equal
+  std::vector<Table> tables_;     // no two equal
   std::vector<int64_t> offsets_;  // [layers], floats from the beginning of a row
   int64_t per_row_ = 0;
   AlignedBuffer<float> angles_;  // [max_rows, per_row]

@@ -59,10 +59,19 @@ std::string Config::name(Key key) const {
 bool Config::contains(Key key) const {
   return checkpoint_.metadata().contains(name(key));
 }
+std::optional<double> Config::default_of(Key key) const {
+  if (gguf_ || contains(key)) return std::nullopt;
+  for (const Default& number : defaults_) {
+    if (key.group.empty() && number.hugging_face == key.hugging_face) return number.value;
+  }
+  return std::nullopt;
+}
 std::optional<int64_t> Config::get_int(Key key, int64_t min, int64_t max) const {
+  if (const auto usual = default_of(key)) return static_cast<int64_t>(*usual);
   return checkpoint_.metadata().get_int(name(key), min, max);
 }
 std::optional<double> Config::get_float(Key key) const {
+  if (const auto usual = default_of(key)) return usual;
   return checkpoint_.metadata().get_float(name(key));
 }
 std::optional<bool> Config::get_bool(Key key) const {
@@ -81,10 +90,18 @@ std::vector<bool> Config::get_bools(Key key) const {
   return checkpoint_.metadata().get_bools(name(key));
 }
 int64_t Config::require_int(Key key, int64_t min, int64_t max) const {
+  if (const auto usual = default_of(key)) return static_cast<int64_t>(*usual);
   return checkpoint_.metadata().require_int(name(key), min, max);
 }
 double Config::require_float(Key key) const {
+  if (const auto usual = default_of(key)) return *usual;
   return checkpoint_.metadata().require_float(name(key));
+}
+
+bool Config::is_string(Key key) const {
+  const MetadataValue* found = checkpoint_.metadata().find(name(key));
+  const auto* scalar = found == nullptr ? nullptr : std::get_if<MetadataScalar>(&found->value);
+  return scalar != nullptr && std::holds_alternative<std::string_view>(*scalar);
 }
 
 bool Config::is_list(Key key) const {
@@ -130,12 +147,22 @@ std::string Config::tensor_name(Role role, const WeightRule& rule, int64_t layer
 
 namespace {
 
-// Newer config.json files keep all of a rope in rope_parameters.
+// Newer config.json files keep all of a rope in rope_parameters; rope_scaling, which people add, comes before it.
+constexpr std::string_view kRopeScaling = "rope_scaling.", kRopeParameters = "rope_parameters.";
+
 std::string_view rope_group(const Config& config) {
-  for (const std::string_view name : {"rope_type", "type", "rope_theta"}) {
-    if (config.contains({"", name, "rope_parameters."})) return "rope_parameters.";
+  for (const std::string_view group : {kRopeScaling, kRopeParameters}) {
+    if (config.contains({"", "rope_type", group}) || config.contains({"", "type", group})) return group;
   }
-  return "rope_scaling.";
+  return kRopeParameters;
+}
+
+// The key in the group where the file has it: the one that is asked for, rope_parameters, none.
+Key in_some_group(const Config& config, Key key) {
+  if (config.contains(key)) return key;
+  key.group = kRopeParameters;
+  if (!config.contains(key)) key.group = {};
+  return key;
 }
 
 int64_t read_rotary(const Config& config, int64_t head_dim, std::string_view group) {
@@ -143,14 +170,13 @@ int64_t read_rotary(const Config& config, int64_t head_dim, std::string_view gro
   if (config.gguf()) {
     rotary = config.get_int({"rope.dimension_count", ""}, 2, head_dim).value_or(head_dim);
   } else {
-    Key key{"", "partial_rotary_factor", group};
-    if (!config.contains(key)) key.group = {};
+    const Key key = in_some_group(config, {"", "partial_rotary_factor", group});
     const double part = config.get_float(key).value_or(1);
-    if (!(part > 0 && part <= 1)) {
-      fail(ErrorKind::Malformed, "{}: {} is {}; it must be above 0 and at most 1", config.file(), config.name(key),
-           part);
-    }
     rotary = static_cast<int64_t>(part * static_cast<double>(head_dim));
+    if (!(part <= 1 && rotary >= 2)) {
+      fail(ErrorKind::Malformed, "{}: {} is {}; it must be at most 1, and leave 2 of {} elements at least",
+           config.file(), config.name(key), part, head_dim);
+    }
   }
   if (rotary % 2 != 0) {
     fail(ErrorKind::Malformed, "{}: the rotary width is {}, that of a head {}; it must be even", config.file(), rotary,
@@ -162,7 +188,8 @@ int64_t read_rotary(const Config& config, int64_t head_dim, std::string_view gro
 void read_yarn(const Config& config, std::string_view group, RopeSpec& rope) {
   for (const std::string_view variant : {"mscale", "mscale_all_dim", "truncate"}) {
     const Key key{"", variant, group};
-    if (!config.gguf() && config.contains(key)) {
+    const bool usual = variant == "truncate" && config.get_bool(key).value_or(true);
+    if (!config.gguf() && config.contains(key) && !usual) {
       fail(ErrorKind::Unsupported, "{}: {} is given; this variant of yarn is not known", config.file(),
            config.name(key));
     }
@@ -175,27 +202,36 @@ void read_yarn(const Config& config, std::string_view group, RopeSpec& rope) {
                                         : config.above(0, {"", "attention_factor", group}, usual);
 }
 
+// Hunyuan: a base that is raised once for all.
+void raise_base(const Config& config, Key alpha, RopeSpec& rope) {
+  const auto rotary = static_cast<double>(rope.rotary);
+  const double raised = config.above(0, alpha, 1);
+  if (rope.rotary > 2) rope.base *= std::pow(raised, rotary / (rotary - 2));
+}
+
 }  // namespace
 
 RopeSpec read_rope(const Config& config, int64_t head_dim, std::string_view group) {
   if (group.empty()) group = rope_group(config);
   RopeSpec rope;
   rope.rotary = read_rotary(config, head_dim, group);
-  Key base{"rope.freq_base", "rope_theta", group};
-  if (!config.contains(base)) base.group = {};
-  rope.base = config.above(1, base, 10000);
+  rope.base = config.above(1, in_some_group(config, {"rope.freq_base", "rope_theta", group}), 10000);
   Key kind_key{"rope.scaling.type", "rope_type", group};
   if (!config.contains(kind_key)) kind_key.hugging_face = "type";
-  const std::string_view kind = config.get_string(kind_key).value_or("none");
-  const Key factor{"rope.scaling.factor", "factor", group};
+  // GGUF files with a factor and no word of its kind are linear; old ones call it otherwise.
+  const std::string_view kind = config.get_string(kind_key).value_or(config.gguf() ? "linear" : "none");
+  Key factor{"rope.scaling.factor", "factor", group};
+  if (config.gguf() && !config.contains(factor)) factor.gguf = "rope.scale_linear";
   rope.factor = config.get_float(factor).value_or(1);
   if (rope.factor < 1) {
     fail(ErrorKind::Malformed, "{}: {} is {}; it must be at least 1", config.file(), config.name(factor), rope.factor);
   }
-  const Key alpha{"", "alpha", group};
+  const Key alpha{"rope.scaling.alpha", "alpha", group};
   const bool hugging_face = !config.gguf();
-  if (kind == "linear") {
-    rope.scaling = RopeSpec::Scaling::Linear;
+  if (config.gguf() && config.contains(alpha)) {
+    raise_base(config, alpha, rope);
+  } else if (kind == "linear") {
+    if (rope.factor > 1) rope.scaling = RopeSpec::Scaling::Linear;
   } else if (kind == "yarn") {
     read_yarn(config, group, rope);
   } else if (kind == "llama3" && hugging_face) {
@@ -208,10 +244,7 @@ RopeSpec read_rope(const Config& config, int64_t head_dim, std::string_view grou
     rope.turning = rope.rotary / 2;
     rope.rotary = head_dim;
   } else if (kind == "dynamic" && hugging_face && config.contains(alpha)) {
-    // Hunyuan: a base that is raised once for all.
-    const auto rotary = static_cast<double>(rope.rotary);
-    const double raised = config.above(0, alpha, 1);
-    if (rope.rotary > 2) rope.base *= std::pow(raised, rotary / (rotary - 2));
+    raise_base(config, alpha, rope);
   } else if (kind != "none" && (kind != "default" || config.gguf())) {
     fail(ErrorKind::Unsupported, "{}: {} is {}; known: {}", config.file(), config.name(kind_key), in_quotes(kind),
          config.gguf() ? "none, linear, yarn (and the Llama 3 kind as tensor rope_freqs.weight)"
@@ -290,10 +323,26 @@ void read_windows(const Config& config, std::vector<bool> usual, ModelSpec& spec
 
 float scale_of_embedding(const Config& config, int64_t width) {
   const float root = std::sqrt(static_cast<float>(width));
-  if (config.gguf()) return root;
+  const TensorInfo* embedding =
+      config.checkpoint().find(config.tensor_name(Role::TokenEmbedding, {Role::TokenEmbedding}, -1));
+  if (config.gguf() || (embedding != nullptr && embedding->dtype == DType::F32)) return root;
   const auto bits = std::bit_cast<uint32_t>(root);
   return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000U);
 }
+
+namespace {
+
+// Models that embed texts see what follows as well.
+void refuse_bidirectional(const Config& config) {
+  const Key both{"", "use_bidirectional_attention"}, causal{"attention.causal", ""};
+  const bool text = config.is_string(both);  // "vision": of pictures only
+  const bool yes = text ? config.get_string(both) == "all" : config.get_bool(both).value_or(false);
+  if (!yes && config.get_bool(causal).value_or(true)) return;
+  fail(ErrorKind::Unsupported, "{}: {} is {}; models in which a token sees those after it do not run", config.file(),
+       config.name(yes ? both : causal), yes ? "true" : "false");
+}
+
+}  // namespace
 
 ModelSpec read_dense(const Config& config) {
   ModelSpec spec;
@@ -303,9 +352,11 @@ ModelSpec read_dense(const Config& config) {
            config.name(key), experts);
     }
   }
+  refuse_bidirectional(config);
   // A layer has at least seven tensors, so the number of layers is bounded by what the file holds.
   const auto most_layers = static_cast<int64_t>(config.checkpoint().tensors().size());
-  const int64_t layers = config.require_int({"block_count", "num_hidden_layers"}, 1, std::max<int64_t>(most_layers, 1));
+  const int64_t blocks = config.require_int({"block_count", "num_hidden_layers"}, 1, std::max<int64_t>(most_layers, 1));
+  const int64_t layers = blocks - config.get_int(kPredictedLayers, 0, blocks - 1).value_or(0);
   spec.hidden = config.require_int({"embedding_length", "hidden_size"}, 1, kMostWidth);
   spec.context = config.require_int({"context_length", "max_position_embeddings"}, 1, INT32_MAX);
   const TensorInfo* embedding =

@@ -25,6 +25,8 @@ struct Key {
 class Config {
  public:
   explicit Config(const Checkpoint& checkpoint);
+  // Numbers that are read from now on where config.json has none.
+  void stand_in(std::span<const Default> defaults) { defaults_ = defaults; }
 
   bool gguf() const { return gguf_; }
   const std::string& file() const;
@@ -34,7 +36,7 @@ class Config {
 
   // As the file has it: for messages. Empty for a number that the format does not have.
   std::string name(Key key) const;
-  bool contains(Key key) const;
+  bool contains(Key key) const;  // the file has it, a default does not count
   std::optional<int64_t> get_int(Key key, int64_t min, int64_t max) const;
   std::optional<double> get_float(Key key) const;
   std::optional<bool> get_bool(Key key) const;
@@ -44,6 +46,7 @@ class Config {
   std::vector<bool> get_bools(Key key) const;
   int64_t require_int(Key key, int64_t min, int64_t max) const;
   double require_float(Key key) const;
+  bool is_string(Key key) const;
   // Whether the number is a list.
   bool is_list(Key key) const;
   // Throws unless a list of `found` entries has one for each layer.
@@ -61,18 +64,24 @@ class Config {
   const Checkpoint& checkpoint_;
   bool gguf_ = false;
   std::string_view family_;
-  std::string prefix_;       // of keys
+  std::string prefix_;  // of keys
+  std::span<const Default> defaults_;
+  std::optional<double> default_of(Key key) const;
+
   std::string stem_, head_;  // before "layers" and "lm_head"
 };
 
 inline constexpr int64_t kMostWidth = 1 << 24;  // products of two widths stay far inside 64 bits
 
+// Blocks of a GGUF file behind the model's own layers, which predict more tokens than one.
+inline constexpr Key kPredictedLayers{"nextn_predict_layers", ""};
+
 // The rotary embedding of a head. `group`: the object of config.json that says it ("rope_parameters.full_attention."),
 // where there are several.
 RopeSpec read_rope(const Config& config, int64_t head_dim, std::string_view group = {});
 
-// The root of a width, with which Gemma's embeddings are multiplied: rounded to bfloat16 as it was trained, but in
-// GGUF, whose peers do not round.
+// The root of a width, with which Gemma's embeddings are multiplied: rounded to bfloat16 as it was trained, but not in
+// GGUF nor where the embedding is F32, as others have it.
 float scale_of_embedding(const Config& config, int64_t width);
 
 // Heads of keys and values, at most `heads`, which they must divide; `heads` where the file does not say.

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
+#include <optional>
 
 #include "base/error.h"
 #include "base/quoted.h"
@@ -16,6 +18,7 @@ namespace lockstep {
 namespace {
 
 bool matches(std::string_view name, std::string_view pattern) {
+  if (pattern.starts_with('*')) return name.ends_with(pattern.substr(1));
   if (pattern.ends_with('*')) return name.starts_with(pattern.substr(0, pattern.size() - 1));
   return name == pattern;
 }
@@ -118,7 +121,8 @@ bool bind(const WeightRule& rule, int64_t layer, const Config& config, ModelSpec
 }
 
 // A role of the other mixer has no weight in a layer, and what a layer reads of another it does not project.
-bool applies(Role role, const LayerSpec& layer) {
+bool applies(Role role, const ModelSpec& spec, const LayerSpec& layer) {
+  if (role >= Role::LayerInputGate && role <= Role::LayerInputNorm) return spec.layer_input > 0;
   const bool key = role == Role::AttnK || role == Role::AttnKNorm;
   if (layer.kv_layer >= 0 && (key || role == Role::AttnV)) return false;
   if (layer.keys_are_values && role == Role::AttnV) return false;
@@ -153,6 +157,15 @@ void ignore(const WeightRule& rule, int64_t layer, const Config& config, Uses& u
   uses[config.tensor_name(rule.role, rule, layer)];
 }
 
+// Whether a tensor belongs to a block behind the model's layers that the file says to be no layer of it.
+bool of_later_block(std::string_view name, const Config& config, const ModelSpec& spec) {
+  constexpr std::string_view kBlock = "blk.";
+  if (!name.starts_with(kBlock) || !config.contains(kPredictedLayers)) return false;
+  size_t block = 0;
+  const std::from_chars_result read = std::from_chars(name.data() + kBlock.size(), name.data() + name.size(), block);
+  return read.ec == std::errc() && block >= spec.layers.size();
+}
+
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -162,6 +175,7 @@ bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
 void check_tensors(const Config& config, const ModelSpec& spec, const Uses& uses) {
   const auto require_ignored = [&](const std::string& name) {
     const auto ignored = ignored_tensors();
+    if (of_later_block(name, config, spec)) return;
     if (std::any_of(ignored.begin(), ignored.end(), [&](auto pattern) { return matches(name, pattern); })) return;
     fail(ErrorKind::Unsupported, "{}: tensor {} is not part of a {} model as this program knows it", spec.file,
          in_quotes(name), spec.architecture);
@@ -197,7 +211,7 @@ const WeightSpec* ModelSpec::find(Role role, int64_t layer) const {
 }
 
 ModelSpec read_model(const Checkpoint& checkpoint) {
-  const Config config(checkpoint);
+  Config config(checkpoint);
   const auto all = families();
   const auto names = [&](const Family* f) { return config.gguf() ? f->gguf : f->model_types; };
   const auto family =
@@ -209,6 +223,7 @@ ModelSpec read_model(const Checkpoint& checkpoint) {
          config.gguf() ? "architecture" : "model_type", in_quotes(config.family()), fmt::join(known, ", "));
   }
 
+  config.stand_in((*family)->defaults);
   ModelSpec spec = (*family)->read(config);
   spec.file = config.file();
   spec.architecture = config.family();
@@ -217,22 +232,37 @@ ModelSpec read_model(const Checkpoint& checkpoint) {
   spec.index.assign(spec.layers.size() + 1, none);
   const std::vector<WeightRule> rules = rules_of(**family);
   Uses uses;
-  for (const WeightRule& rule : rules) {
-    if (in_layers(rule)) continue;
-    if (rule.role == Role::LmHead && config.get_bool({"", "tie_word_embeddings"}).value_or(false)) {
+  const std::optional<bool> tied = config.get_bool({"", "tie_word_embeddings"});
+  for (WeightRule rule : rules) {
+    const bool of_inputs = rule.role >= Role::LayerInputEmbedding && rule.role <= Role::LayerInputProjectionNorm;
+    if (in_layers(rule) || (of_inputs && spec.layer_input == 0)) continue;
+    if (rule.role == Role::LmHead && tied.value_or(false)) {
       uses[config.tensor_name(rule.role, rule, -1)];  // if it is there it says the same again
       spec.tied_head = true;
       continue;
     }
+    if (rule.role == Role::LmHead && tied) rule.optional = false;
     const bool found = bind(rule, -1, config, spec, uses);
     if (rule.role == Role::LmHead) spec.tied_head = !found;
   }
+  std::array<int64_t, kRoles> missing;  // the first layer that lacks an optional weight, or -1; alike in all layers
+  missing.fill(-1);
+  std::array<bool, kRoles> bound{};
   for (int64_t layer = 0; layer < static_cast<int64_t>(spec.layers.size()); ++layer) {
-    for (const WeightRule& rule : rules) {
+    for (WeightRule rule : rules) {
       if (!in_layers(rule)) continue;
+      const auto role = static_cast<size_t>(rule.role);
       const LayerSpec& numbers = spec.layers[static_cast<size_t>(layer)];
-      if (applies(rule.role, numbers)) {
-        bind(rule, layer, config, spec, uses);
+      if (applies(rule.role, spec, numbers)) {
+        if (bound[role]) rule.optional = false;
+        if (!bind(rule, layer, config, spec, uses)) {
+          missing[role] = missing[role] < 0 ? layer : missing[role];
+        } else if (missing[role] >= 0) {
+          fail(ErrorKind::NotFound, "{}: tensor {} is missing; layer {} has it", spec.file,
+               in_quotes(config.tensor_name(rule.role, rule, missing[role])), layer);
+        } else {
+          bound[role] = true;
+        }
       } else if (numbers.kv_layer >= 0) {
         ignore(rule, layer, config, uses);
       }

@@ -236,6 +236,13 @@ struct WeightRule {
 
 class Config;
 
+// What config.json means where it leaves a number out: the defaults of the family's class, which files saved from
+// multimodal classes do not repeat.
+struct Default {
+  std::string_view hugging_face;  // without its group
+  double value = 0;
+};
+
 // What the files call a family, which weights it has beside those of every dense model (roles.cc), and how its numbers
 // are read. A rule for a role that every dense model has stands instead of the usual one.
 struct Family {
@@ -245,6 +252,7 @@ struct Family {
   std::span<const WeightRule> rules;
   // Fills everything but `weights` and `tied_head`. Throws Error that names the file, the key and the allowed values.
   ModelSpec (*read)(const Config& config);
+  std::span<const Default> defaults = {};
 };
 
 // Throws Error(Unsupported | Malformed | NotFound) that names the file and the key, tensor or value.

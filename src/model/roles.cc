@@ -87,11 +87,25 @@ constexpr auto kDenseRules = std::to_array<WeightRule>({
 });
 
 constexpr auto kIgnored = std::to_array<std::string_view>({
-    "vision_tower.*", "vision_model.*", "visual.*", "audio_tower.*", "multi_modal_projector.*", "embed_vision.*",
-    "embed_audio.*", "model.vision_tower.*", "model.vision_model.*", "model.visual.*", "model.audio_tower.*",
-    "model.multi_modal_projector.*", "model.embed_vision.*", "model.embed_audio.*", "mtp.*", "model.mtp*",
-    "v.*",   // GGUF: vision
-    "mm.*",  // GGUF: projector
+    "vision_tower.*",
+    "vision_model.*",
+    "visual.*",
+    "audio_tower.*",
+    "multi_modal_projector.*",
+    "embed_vision.*",
+    "embed_audio.*",
+    "model.vision_tower.*",
+    "model.vision_model.*",
+    "model.visual.*",
+    "model.audio_tower.*",
+    "model.multi_modal_projector.*",
+    "model.embed_vision.*",
+    "model.embed_audio.*",
+    "mtp.*",
+    "model.mtp*",
+    "*.rotary_emb.inv_freq",  // follows from the numbers
+    "v.*",                    // GGUF: vision
+    "mm.*",                   // GGUF: projector
 });
 
 }  // namespace

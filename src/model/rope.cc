@@ -1,5 +1,5 @@
-// Frequencies of rotary embeddings: plain, linear (position interpolation, arXiv 2306.15595) and YaRN (arXiv
-// 2309.00071).
+// Frequencies of rotary embeddings: plain, linear (position interpolation, arXiv 2306.15595), proportional, Llama 3's
+// and YaRN (arXiv 2309.00071).
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -24,12 +24,11 @@ std::vector<double> rope_frequencies(const RopeSpec& rope) {
     frequencies[static_cast<size_t>(i)] =
         std::pow(rope.base, -2.0 * static_cast<double>(i) / static_cast<double>(rope.rotary));
   }
-  if (rope.scaling == RopeSpec::Scaling::Proportional) {
+  if (rope.scaling == RopeSpec::Scaling::Linear || rope.scaling == RopeSpec::Scaling::Proportional) {
     for (double& f : frequencies) f /= rope.factor;
-    std::fill(frequencies.begin() + rope.turning, frequencies.end(), 0.0);
   }
-  if (rope.scaling == RopeSpec::Scaling::Linear) {
-    for (double& f : frequencies) f /= rope.factor;
+  if (rope.scaling == RopeSpec::Scaling::Proportional) {
+    std::fill(frequencies.begin() + rope.turning, frequencies.end(), 0.0);
   }
   if (rope.scaling == RopeSpec::Scaling::Llama3) {
     // Pairs that turn often keep their frequency, those that turn seldom are stretched, those between are blended.

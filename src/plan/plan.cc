@@ -276,8 +276,6 @@ std::string_view name_of(CommPattern pattern) {
       return "AllReduce";
     case CommPattern::AllGather:
       return "AllGather";
-    case CommPattern::ReduceScatter:
-      return "ReduceScatter";
     case CommPattern::Gather:
       return "Gather";
   }

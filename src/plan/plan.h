@@ -23,7 +23,7 @@ enum class Strategy : uint8_t {
   VocabParallel,   // rows, by vocabulary entry
   Replicated,      // every rank holds all
 };
-enum class CommPattern : uint8_t { None, AllReduce, AllGather, ReduceScatter, Gather };
+enum class CommPattern : uint8_t { None, AllReduce, AllGather, Gather };
 enum class VocabMode : uint8_t { VocabParallel, Replicated };
 enum class ReduceMode : uint8_t { Tree, Ring };
 

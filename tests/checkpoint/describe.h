@@ -66,6 +66,7 @@ inline std::string kind(std::string_view) {
 }
 
 struct Describe {
+  std::string operator()(const UnreadableList&) const { return "list:unreadable"; }
   std::string operator()(const MetadataScalar& scalar) const {
     return std::visit([](auto value) { return kind(value) + " " + show(value); }, scalar);
   }

@@ -57,12 +57,22 @@ TEST(Llama, ReadsItsNumbers) {
 TEST(Llama, TakesAnOwnHeadAndBiases) {
   FakeCheckpoint file = fake_llama({});
   file.add("output.weight", DType::F32, {50, 64});
-  file.add("blk.1.attn_q.bias", DType::F32, {64});
+  for (const char* name : {"blk.0.attn_q.bias", "blk.1.attn_q.bias"}) file.add(name, DType::F32, {64});
   const ModelSpec spec = read_model(file);
   EXPECT_FALSE(spec.tied_head);
   EXPECT_NE(spec.find(Role::LmHead), nullptr);
   EXPECT_NE(spec.find(Role::AttnQBias, 1), nullptr);
-  EXPECT_EQ(spec.find(Role::AttnQBias, 0), nullptr);
+  EXPECT_EQ(spec.find(Role::AttnKBias, 1), nullptr);
+}
+
+// What one layer has all layers have, wherever it is missing.
+TEST(Llama, RefusesABiasOfSomeLayers) {
+  for (const int layer : {0, 1, 2}) {
+    const std::string message =
+        refusal([&](FakeCheckpoint& file) { file.add(fmt::format("blk.{}.attn_q.bias", layer), DType::F32, {64}); },
+                {.layers = 3});
+    EXPECT_THAT(message, HasSubstr(fmt::format("'blk.{}.attn_q.bias' is missing", layer == 0 ? 1 : 0)));
+  }
 }
 
 TEST(Llama, RefusesWrongNumbers) {

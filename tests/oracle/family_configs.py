@@ -136,8 +136,8 @@ FAMILIES = {
                                        "mxfp4": {"sliding_window": WINDOW, "use_sliding_window": True,
                                                  "layer_types": ["sliding_attention", "full_attention",
                                                                  "sliding_attention"]}}),
-    # Two whole turns of window, window, global, and one layer more. The GGUF architecture fixes the turn at six, the
-    # local base at 10000 and the scale of scores at head_dim ** -0.5.
+    # Two whole turns of window, window, global, and one layer more. GGUF has no word of the scale of scores, which is
+    # head_dim ** -0.5.
     "gemma3_text": Family(
         numbers("gemma3_text", "Gemma3ForCausalLM", attention_bias=False, attn_logit_softcapping=None,
                 final_logit_softcapping=None, head_dim=32, hidden_activation="gelu_pytorch_tanh", intermediate_size=64,

@@ -67,20 +67,26 @@ def kind(value):
     return "string", text
 
 
+def listed(value):
+    return value if isinstance(value, list) else []
+
+
 def keys(config, prefix=""):
-    """The lines of a JSON object as docs of src/checkpoint/hf_config.h say: dots, nothing for what has no one kind."""
+    """The lines of a JSON object as docs of src/checkpoint/hf_config.h say: dots, and a mark for what has no one kind."""
     for name, value in config.items():
         name = prefix + name
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             yield from keys(value, name + ".")
+        elif isinstance(value, dict) or any(v is None or isinstance(v, (dict, list)) for v in listed(value)):
+            yield f"key {name}: list:unreadable"
         elif isinstance(value, list):
-            if any(v is None or isinstance(v, (dict, list)) for v in value):
-                continue
             kinds = {kind(v)[0].replace("uint", "int") for v in value}
             if kinds == {"int", "float"}:
                 value, kinds = [float(v) for v in value], {"float"}
             if len(kinds) == 1:
                 yield f"key {name}: {kinds.pop()}[] {' '.join(kind(v)[1] for v in value)}"
+            elif kinds:
+                yield f"key {name}: list:unreadable"
         elif value is not None:
             yield f"key {name}: {' '.join(kind(value))}"
 

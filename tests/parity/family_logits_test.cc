@@ -48,6 +48,28 @@ std::vector<float> logits_of(const FamilyModel& model, const Division& run) {
   return rows;
 }
 
+// No oracle caps scores. A cap near 0 leaves scores near 0, as a scale near 0 does: every position then counts alike.
+TEST(ScoreCap, OfNearlyNothingMakesAttentionUniform) {
+  FamilyModel model{std::string("gemma3_text.bf16")};
+  const auto with = [&model](float scale, float cap) {
+    for (LayerSpec& layer : model.spec.layers) {
+      layer.score_scale = scale;
+      layer.score_cap = cap;
+    }
+    return logits_of(model, {2, 16});
+  };
+  const auto distance = [](const std::vector<float>& a, const std::vector<float>& b) {
+    double most = 0;
+    for (size_t i = 0; i < a.size(); ++i) most = std::max<double>(most, std::abs(a[i] - b[i]));
+    return most;
+  };
+  const float scale = model.spec.layers.front().score_scale;
+  const std::vector<float> uncapped = with(scale, 0), uniform = with(0, 0);
+  EXPECT_GT(distance(uncapped, uniform), 0.1);
+  EXPECT_LT(distance(with(scale, 1e-6F), uniform), 1e-4);
+  EXPECT_LT(distance(with(scale, 1e6F), uncapped), 1e-4);
+}
+
 class FamilyLogits : public testing::TestWithParam<std::string> {
  protected:
   FamilyModel model{GetParam()};

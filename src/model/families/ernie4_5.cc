@@ -16,7 +16,13 @@ ModelSpec read(const Config& config) {
   return spec;
 }
 
-constexpr Family kFamily = {"ernie4_5", kGguf, kModelTypes, {}, &read};
+constexpr auto kDefaults = std::to_array<Default>({
+    {"num_key_value_heads", 2},
+    {"head_dim", 128},
+    {"rms_norm_eps", 1e-5},
+    {"rope_theta", 5e5},
+});
+constexpr Family kFamily = {"ernie4_5", kGguf, kModelTypes, {}, &read, kDefaults};
 
 }  // namespace
 

@@ -16,18 +16,18 @@ using enum Role;
 constexpr std::array<std::string_view, 1> kGguf{"gemma4"};
 constexpr std::array<std::string_view, 2> kModelTypes{"gemma4_text", "gemma4"};
 constexpr auto kRules = std::to_array<WeightRule>({
-    {LayerInputEmbedding, true},
-    {LayerInputProjection, true},
-    {LayerInputProjectionNorm, true},
+    {LayerInputEmbedding},
+    {LayerInputProjection},
+    {LayerInputProjectionNorm},
     {RopeFactors, true},
     {AttnQNorm},
     {AttnKNorm},
     {AttnPostNorm},
     {FfnNorm, false, "layers.{}.pre_feedforward_layernorm.weight"},
     {FfnPostNorm},
-    {LayerInputGate, true},
-    {LayerInputOutput, true},
-    {LayerInputNorm, true},
+    {LayerInputGate},
+    {LayerInputOutput},
+    {LayerInputNorm},
     {LayerScale, true},
 });
 
@@ -53,6 +53,7 @@ Kinds read_kinds(const Config& config, const LayerSpec& usual) {
     sliding.rope.rotary =
         config.get_int({"rope.dimension_count_swa", ""}, 2, sliding.head_dim).value_or(sliding.head_dim);
     sliding.rope.base = config.above(1, {"rope.freq_base_swa", ""}, 10000);
+    sliding.rope.scaling = RopeSpec::Scaling::None;
   } else {
     full.head_dim = config.get_int({"", "global_head_dim"}, 1, kMostWidth).value_or(usual.head_dim);
     constexpr std::string_view kSliding = "rope_parameters.sliding_attention.";
@@ -73,9 +74,13 @@ void read_layer_inputs(const Config& config, ModelSpec& spec) {
   spec.layer_embedding_scale = scale_of_embedding(config, spec.layer_input);
   const TensorInfo* embedding =
       config.checkpoint().find(config.tensor_name(LayerInputEmbedding, {LayerInputEmbedding}, -1));
-  spec.layer_vocab = config.gguf() && embedding != nullptr && embedding->shape.size() == 2
-                         ? embedding->shape[0]
-                         : config.require_int({"", "vocab_size_per_layer_input"}, 1, INT32_MAX);
+  if (!config.gguf()) {
+    spec.layer_vocab = config.require_int({"", "vocab_size_per_layer_input"}, 1, INT32_MAX);
+  } else if (embedding != nullptr && embedding->shape.size() == 2) {
+    spec.layer_vocab = embedding->shape[0];
+  } else {
+    spec.layer_vocab = spec.vocab;  // the tensor is refused when it is bound
+  }
   if (spec.layer_vocab < spec.vocab) {
     fail(ErrorKind::Malformed, "{}: the embedding of layers' inputs has {} entries; the vocabulary has {}",
          config.file(), spec.layer_vocab, spec.vocab);
@@ -95,7 +100,8 @@ ModelSpec read(const Config& config) {
          config.name(experts));
   }
   const Key period{"attention.sliding_window_pattern", "sliding_window_pattern"};
-  const std::vector<bool> sees_all = full_attention_layers(config, spec.layers.size(), "sliding_attention", period, 5);
+  std::vector<bool> sees_all = full_attention_layers(config, spec.layers.size(), "sliding_attention", period, 6);
+  if (!config.gguf() && config.get_strings({"", "layer_types"}).empty()) sees_all.back() = true;
   const Key shared_key{"attention.shared_kv_layers", "num_kv_shared_layers"};
   const int64_t shared = config.get_int(shared_key, 0, layers - 1).value_or(0);
   const bool wide = config.get_bool({"", "use_double_wide_mlp"}).value_or(false);
@@ -127,12 +133,30 @@ ModelSpec read(const Config& config) {
            config.file(), i);
     }
     layer.kv_layer = source;
+    if (const int64_t theirs = spec.layers[static_cast<size_t>(source)].kv_heads; layer.kv_heads != theirs) {
+      fail(ErrorKind::Malformed, "{}: layer {} reads the keys of layer {}, but has {} heads of them, and not {}",
+           config.file(), i, source, layer.kv_heads, theirs);
+    }
     if (wide) layer.ffn *= 2;
   }
   return spec;
 }
 
-constexpr Family kFamily = {"gemma4_text", kGguf, kModelTypes, kRules, &read};
+constexpr auto kDefaults = std::to_array<Default>({
+    {"hidden_size", 2304},
+    {"intermediate_size", 9216},
+    {"num_hidden_layers", 30},
+    {"num_attention_heads", 8},
+    {"num_key_value_heads", 4},
+    {"head_dim", 256},
+    {"global_head_dim", 512},
+    {"max_position_embeddings", 131072},
+    {"rms_norm_eps", 1e-6},
+    {"sliding_window", 512},
+    {"vocab_size_per_layer_input", 262144},
+    {"hidden_size_per_layer_input", 256},
+});
+constexpr Family kFamily = {"gemma4_text", kGguf, kModelTypes, kRules, &read, kDefaults};
 
 }  // namespace
 

@@ -18,13 +18,18 @@ ModelSpec read(const Config& config) {
   const double usual = static_cast<double>(spec.layers.front().score_scale);
   for (LayerSpec& layer : spec.layers) {
     layer.score_scale = static_cast<float>(config.above(0, {"attention.scale", "attention_multiplier"}, usual));
+    if (!config.get_bool({"rope.scaling.finetuned", ""}).value_or(true)) layer.rope.rotary = 0;  // no positions
     // The GGUF converter reorders the rows of q and k as it does for Llama.
     if (config.gguf()) layer.rope.pairs = RopeSpec::Pairs::Adjacent;
   }
   return spec;
 }
 
-constexpr Family kFamily = {"granite", kGguf, kModelTypes, {}, &read};
+constexpr auto kDefaults = std::to_array<Default>({
+    {"rms_norm_eps", 1e-6},
+    {"attention_multiplier", 1},
+});
+constexpr Family kFamily = {"granite", kGguf, kModelTypes, {}, &read, kDefaults};
 
 }  // namespace
 

@@ -25,7 +25,11 @@ ModelSpec read(const Config& config) {
   return spec;
 }
 
-constexpr Family kFamily = {"llama", kGguf, kModelTypes, kRules, &read};
+constexpr auto kDefaults = std::to_array<Default>({
+    {"max_position_embeddings", 2048},
+    {"rms_norm_eps", 1e-6},
+});
+constexpr Family kFamily = {"llama", kGguf, kModelTypes, kRules, &read, kDefaults};
 
 }  // namespace
 

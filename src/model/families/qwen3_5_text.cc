@@ -90,7 +90,23 @@ ModelSpec read(const Config& config) {
   return spec;
 }
 
-constexpr Family kFamily = {"qwen3_5_text", kGguf, kModelTypes, kRules, &read};
+constexpr auto kDefaults = std::to_array<Default>({
+    {"hidden_size", 4096},
+    {"intermediate_size", 12288},
+    {"num_hidden_layers", 32},
+    {"num_attention_heads", 16},
+    {"num_key_value_heads", 4},
+    {"head_dim", 256},
+    {"max_position_embeddings", 32768},
+    {"rms_norm_eps", 1e-6},
+    {"partial_rotary_factor", 0.25},
+    {"linear_conv_kernel_dim", 4},
+    {"linear_key_head_dim", 128},
+    {"linear_value_head_dim", 128},
+    {"linear_num_key_heads", 16},
+    {"linear_num_value_heads", 32},
+});
+constexpr Family kFamily = {"qwen3_5_text", kGguf, kModelTypes, kRules, &read, kDefaults};
 
 }  // namespace
 

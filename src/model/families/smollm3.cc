@@ -16,10 +16,7 @@ ModelSpec read(const Config& config) {
   ModelSpec spec = read_dense(config);
   const Key listed{"", "no_rope_layers"};  // 1: the layer has a rope
   const auto has_rope = config.get_ints(listed);
-  if (!has_rope.empty() && has_rope.size() != spec.layers.size()) {
-    fail(ErrorKind::Malformed, "{}: {} has {} entries; the model has {} layers", config.file(), config.name(listed),
-         has_rope.size(), spec.layers.size());
-  }
+  if (!has_rope.empty()) config.require_one_a_layer(listed, has_rope.size(), spec.layers.size());
   const auto period = static_cast<size_t>(config.get_int({"", "no_rope_layer_interval"}, 1, kMostWidth).value_or(4));
   std::vector<bool> without_rope(spec.layers.size());
   for (size_t i = 0; i < spec.layers.size(); ++i) {
@@ -33,7 +30,12 @@ ModelSpec read(const Config& config) {
   return spec;
 }
 
-constexpr Family kFamily = {"smollm3", kGguf, kModelTypes, {}, &read};
+constexpr auto kDefaults = std::to_array<Default>({
+    {"num_key_value_heads", 4},
+    {"rms_norm_eps", 1e-6},
+    {"rope_theta", 2e6},
+});
+constexpr Family kFamily = {"smollm3", kGguf, kModelTypes, {}, &read, kDefaults};
 
 }  // namespace
 
