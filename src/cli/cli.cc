@@ -38,6 +38,7 @@ struct Command {
 
 constexpr std::array kCommands{
     Command{"generate", "continue a prompt, with the figures of what it cost", declare_generate},
+    Command{"chat", "talk with a model", declare_chat},
     Command{"inspect", "what is in a model, and what each rank would hold of it", declare_inspect},
     Command{"verify", "show that the logits do not depend on ranks, batch, chunk and threads", declare_verify},
     Command{"logits", "write the logits of every prompt position to a NumPy file", declare_logits},

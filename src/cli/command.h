@@ -11,6 +11,7 @@ using CommandBody = std::function<int()>;
 
 // Adds the command's flags to `app` and returns its body, which owns the values that the flags are read into.
 CommandBody declare_generate(CLI::App& app);
+CommandBody declare_chat(CLI::App& app);
 CommandBody declare_inspect(CLI::App& app);
 CommandBody declare_verify(CLI::App& app);
 CommandBody declare_logits(CLI::App& app);

@@ -11,8 +11,7 @@ namespace {
 
 int detokenize(const Flags& flags) {
   const Prompt prompt = read_prompt(flags);
-  const auto checkpoint = open_checkpoint(flags.model);
-  const auto tokenizer = need_tokenizer(*checkpoint);
+  const auto tokenizer = open_tokenizer(flags.model);
   const std::string text = tokenizer->decode(check_ids(prompt.ids, tokenizer->vocab_size()), true);
   if (flags.json) {
     print_json({{"text", text}});
@@ -27,6 +26,7 @@ int detokenize(const Flags& flags) {
 CommandBody declare_detokenize(CLI::App& app) {
   const auto flags = std::make_shared<Flags>();
   add_model_flags(app, *flags);
+  add_json_flag(app, *flags);
   add_token_flag(app, *flags)->required();
   app.footer("Special tokens are shown as their text.");
   return [flags] { return detokenize(*flags); };

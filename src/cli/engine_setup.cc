@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/topology.h"
@@ -79,10 +81,11 @@ EngineOptions engine_options(const Flags& flags, const ModelSpec& spec, int64_t 
 
 std::unique_ptr<Engine> load_engine(const Model& model, EngineOptions options, bool announce) {
   const ShardPlan plan = make_plan(model.spec, options.plan);
-  ProgressBar bar(announce, "loading");
-  options.on_load = [&bar](int64_t done, int64_t total) { bar.show(done, total); };
+  std::optional<ProgressBar> bar(std::in_place, announce, "loading");
+  options.on_load = [&bar](int64_t done, int64_t total) { bar->show(done, total); };
   try {
     auto engine = std::make_unique<Engine>(*model.checkpoint, model.spec, options);
+    bar.reset();  // before the log writes to the same line
     spdlog::log(announce ? spdlog::level::info : spdlog::level::debug, "{}: tp {}, {} kernels; {}", model.spec.file,
                 options.plan.tp_size, selected_isa(), describe(engine->placement()));
     for (const RankReport& rank : engine->reports()) {
@@ -104,6 +107,17 @@ std::unique_ptr<Engine> load_engine(const Model& model, EngineOptions options, b
         model.spec.file, plan.tp_size(), human_bytes(weights),
         human_bytes(kv_per_token * options.context * options.max_sequences), options.max_sequences, options.context);
   }
+}
+
+std::string format_ranks(std::span<const RankReport> ranks) {
+  std::vector<std::vector<std::string>> rows{
+      {"rank", "weights", "replicated", "read", "kv cache", "compute s", "comm s", "wait s"}};
+  for (const RankReport& rank : ranks) {
+    rows.push_back({std::to_string(rank.rank), human_bytes(rank.weight_bytes), human_bytes(rank.replicated_bytes),
+                    human_bytes(rank.read_bytes), human_bytes(rank.kv_bytes), fmt::format("{:.3f}", rank.compute_s),
+                    fmt::format("{:.3f}", rank.comm_s), fmt::format("{:.3f}", rank.wait_s)});
+  }
+  return format_table(rows, 0);
 }
 
 }  // namespace lockstep

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string>
 
 #include "cli/flags.h"
 #include "cli/model_files.h"
@@ -33,5 +35,8 @@ EngineOptions engine_options(const Flags& flags, const ModelSpec& spec, int64_t 
 // (info) and one a rank (debug); without, all of that is debug. Memory that could not be had becomes Error(DoesNotFit)
 // with the sizes.
 std::unique_ptr<Engine> load_engine(const Model& model, EngineOptions options, bool announce);
+
+// A table of what each rank holds and where its time went.
+std::string format_ranks(std::span<const RankReport> ranks);
 
 }  // namespace lockstep

@@ -35,13 +35,16 @@ void add_model_flags(CLI::App& app, Flags& flags) {
          "the model: a .gguf file or the first of a split one, or a folder with config.json and .safetensors files")
       ->type_name("PATH")
       ->required();
-  app.add_flag("--json", flags.json, "print one JSON object on standard output and nothing else there");
   app.add_flag("--quiet", flags.quiet, "nothing but errors on standard error: no progress, no figures, no log");
   add_choice(
       app, "--log-level", flags.log_level, kLogLevels,
       "least level of the log on standard error; info: where the ranks run; debug: what was opened, and what each "
       "rank loaded");
   app.parse_complete_callback([&flags] { spdlog::set_level(flags.quiet ? spdlog::level::off : flags.log_level); });
+}
+
+void add_json_flag(CLI::App& app, Flags& flags) {
+  app.add_flag("--json", flags.json, "print one JSON object on standard output and nothing else there");
 }
 
 void add_text_flags(CLI::App& app, Flags& flags) {

@@ -53,9 +53,10 @@ struct Flags {
   DType kv() const { return kv_dtype.value_or(activations == Activations::Float32 ? DType::F32 : DType::F16); }
 };
 
-void add_model_flags(CLI::App& app, Flags& flags);   // --model, --json, --quiet, --log-level; sets the log's level
-void add_prompt_flags(CLI::App& app, Flags& flags);  // --prompt, --file, --tokens, --parse-special
-void add_text_flags(CLI::App& app, Flags& flags);    // --prompt, --file, --parse-special
+void add_model_flags(CLI::App& app, Flags& flags);         // --model, --quiet, --log-level; sets the log's level
+void add_json_flag(CLI::App& app, Flags& flags);           // --json
+void add_prompt_flags(CLI::App& app, Flags& flags);        // --prompt, --file, --tokens, --parse-special
+void add_text_flags(CLI::App& app, Flags& flags);          // --prompt, --file, --parse-special
 CLI::Option* add_token_flag(CLI::App& app, Flags& flags);  // --tokens
 void add_size_flags(CLI::App& app, Flags& flags);          // --tp-size, --tp-split
 void add_mode_flags(CLI::App& app, Flags& flags);          // --tp-embedding-mode, --tp-lm-head-mode, --tp-reduce

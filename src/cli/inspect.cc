@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/quoted.h"
+#include "cli/chat_setup.h"
 #include "cli/command.h"
 #include "cli/engine_setup.h"
 #include "cli/flags.h"
@@ -47,7 +48,7 @@ std::string format_shape(const std::vector<int64_t>& shape) {
 
 int inspect_checkpoint(const Flags& flags, const Checkpoint& checkpoint, const ModelSpec& spec) {
   const TokenizerState tokenizer = tokenizer_state(checkpoint);
-  const bool chat_template = checkpoint.metadata().contains("tokenizer.chat_template");
+  const bool chat_template = has_chat_template(checkpoint);
   const LayerSpec& layer = spec.layers.front();
   if (flags.json) {
     Json tensors = Json::array();
@@ -202,6 +203,7 @@ int inspect(const Flags& flags, const CLI::App& app) {
 CommandBody declare_inspect(CLI::App& app) {
   const auto flags = std::make_shared<Flags>();
   add_model_flags(app, *flags);
+  add_json_flag(app, *flags);
   add_size_flags(app, *flags);
   add_mode_flags(app, *flags);
   add_number_flags(app, *flags);

@@ -63,6 +63,7 @@ CommandBody declare_logits(CLI::App& app) {
   };
   const auto flags = std::make_shared<LogitsFlags>();
   add_model_flags(app, *flags);
+  add_json_flag(app, *flags);
   add_prompt_flags(app, *flags);
   app.add_option("--out", flags->out,
                  "where the logits go: a NumPy file, float32 [tokens, vocab], there once it is whole; default: nowhere")

@@ -13,11 +13,13 @@ namespace lockstep {
 // Maps and checks the files; reads no weights. Throws Error(Usage) for an empty path.
 std::unique_ptr<Checkpoint> open_checkpoint(const std::string& path);
 
-// The tokenizer in the checkpoint's metadata; nullptr when it has none. Throws Error(Malformed | Unsupported).
+// The tokenizer in a GGUF file's metadata, or in the tokenizer.json beside config.json; nullptr when there is none.
+// Throws Error(Malformed | Unsupported), the latter also for a folder with nothing but a tokenizer.model.
 std::unique_ptr<Tokenizer> read_tokenizer(const Checkpoint& checkpoint);
 
-// The same for a command that can do nothing without one: Error(Unsupported) when there is none.
-std::unique_ptr<Tokenizer> need_tokenizer(const Checkpoint& checkpoint);
+// The tokenizer alone: of a model, of a folder with a tokenizer.json but no weights, or that file itself. Throws
+// Error(Unsupported) when there is none.
+std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path);
 
 // A model that can run. It runs on token ids whether its tokenizer can be used or not.
 struct Model {
@@ -26,8 +28,9 @@ struct Model {
   std::unique_ptr<Tokenizer> tokenizer;  // null: there is none, or none that can be used
   std::string no_tokenizer;              // why it is null
 
-  // For prompts that are text: throws Error(Unsupported) when there is no tokenizer, Error(Malformed) when it has ids
-  // that the model has not. (Fewer are no fault: embeddings are often padded.)
+  // For prompts that are text: throws Error(Unsupported) when there is no tokenizer, Error(Malformed) when text can
+  // become an id that the model has not. (Fewer are no fault: embeddings are often padded. Nor are special tokens
+  // beyond in a folder: Gemma 3's has one for images, of which models of text know nothing.)
   const Tokenizer& encoder() const;
 };
 

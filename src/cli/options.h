@@ -110,6 +110,17 @@ CLI::Option* add_list(CLI::App& app, const std::string& names, std::vector<T>& t
   return app.add_option_function<std::string>(names, read, with_range(help, range))->type_name("N,N,...");
 }
 
+// A flag that may be given several times, each time with one value of any characters.
+template <class Read>
+void add_repeatable(CLI::App& app, const std::string& name, const std::string& type, Read read,
+                    const std::string& help) {
+  const auto read_all = [read](const CLI::results_t& values) {
+    for (const std::string& value : values) read(value);
+    return true;
+  };
+  app.add_option(name, read_all, help)->type_name(type)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 // Target: T or std::optional<T>.
 template <class T, size_t N, class Target>
 CLI::Option* add_choice(CLI::App& app, const std::string& names, Target& target,

@@ -1,6 +1,7 @@
 // Reading prompts, and turning them into tokens.
 #include "cli/prompt.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -15,14 +16,16 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kMostPromptBytes = size_t{256} << 20;  // far beyond every context
+constexpr size_t kMostBytes = size_t{256} << 20;  // far beyond every context
 
-std::string read_text(const std::string& path) {
+}  // namespace
+
+std::string read_text_file(std::string_view flag, const std::string& path) {
   const bool standard_input = path == "-";
-  const std::string name = standard_input ? "standard input" : "--file " + in_quotes(path);
+  const std::string name = standard_input ? "standard input" : fmt::format("{} {}", flag, in_quotes(path));
   std::error_code ignored;  // what is wrong with the path shows when it is opened
   if (!standard_input && std::filesystem::is_directory(path, ignored)) {
-    fail(ErrorKind::Io, "{} is a directory; it must be a file that holds the prompt", name);
+    fail(ErrorKind::Io, "{} is a directory; it must be a file that holds text", name);
   }
   const std::unique_ptr<FILE, int (*)(FILE*)> opened(standard_input ? nullptr : std::fopen(path.c_str(), "rb"),
                                                      std::fclose);
@@ -34,16 +37,14 @@ std::string read_text(const std::string& path) {
   std::array<char, 1 << 16> piece;
   while (const size_t size = std::fread(piece.data(), 1, piece.size(), file)) {
     text.append(piece.data(), size);
-    if (text.size() > kMostPromptBytes) {
-      fail(ErrorKind::DoesNotFit, "{} is longer than {} bytes, the most a prompt may have", name, kMostPromptBytes);
+    if (text.size() > kMostBytes) {
+      fail(ErrorKind::DoesNotFit, "{} is longer than {} bytes, the most that is read", name, kMostBytes);
     }
   }
   if (std::ferror(file) != 0)
     fail(ErrorKind::Io, "{} cannot be read: {}", name, std::generic_category().message(errno));
   return text;
 }
-
-}  // namespace
 
 bool has_prompt(const Flags& flags) {
   return flags.prompt || flags.prompt_file || flags.tokens || flags.parse_special;
@@ -60,7 +61,7 @@ Prompt read_prompt(const Flags& flags, std::string_view offered) {
   Prompt prompt;
   prompt.parse_special = flags.parse_special;
   if (flags.prompt) prompt.text = *flags.prompt;
-  if (flags.prompt_file) prompt.text = read_text(*flags.prompt_file);
+  if (flags.prompt_file) prompt.text = read_text_file("--file", *flags.prompt_file);
   if (flags.tokens) prompt.ids = *flags.tokens;
   return prompt;
 }
@@ -99,7 +100,13 @@ std::vector<TokenId> encode_prompt(const Prompt& prompt, const Model& model, con
          prompt.text->size(), least, flags.context ? "--ctx" : model.spec.file, most);
   }
   std::vector<TokenId> tokens = encode_text(prompt, encoder, model.spec.file);
-  if (encoder.add_bos() && encoder.bos()) tokens.insert(tokens.begin(), *encoder.bos());
+  tokens.insert(tokens.begin(), encoder.prefix().begin(), encoder.prefix().end());
+  // Special tokens may lie beyond the model's embeddings.
+  const auto beyond = std::ranges::find_if(tokens, [&](TokenId token) { return token >= model.spec.vocab; });
+  if (beyond != tokens.end()) {
+    fail(ErrorKind::Unsupported, "the prompt has the token {} ({}), but {} has embeddings of ids below {} alone",
+         *beyond, in_quotes(encoder.piece(*beyond)), model.spec.file, model.spec.vocab);
+  }
   if (tokens.empty()) fail(ErrorKind::Usage, "the prompt is empty; this model needs at least one token");
   return tokens;
 }

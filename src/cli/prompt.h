@@ -20,6 +20,9 @@ struct Prompt {
   bool parse_special = false;
 };
 
+// All of a text file; "-" is standard input. `flag` is for messages. Throws Error(NotFound | Io | DoesNotFit).
+std::string read_text_file(std::string_view flag, const std::string& path);
+
 // Reads the file if one is named. `offered`: the flags that the command has, for the message. Throws Error(Usage)
 // unless exactly one of them is given, or for --parse-special without a text, Error(NotFound | Io) for a file that
 // cannot be read.

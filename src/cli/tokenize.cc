@@ -12,8 +12,7 @@ namespace {
 
 int tokenize(const Flags& flags) {
   const Prompt prompt = read_prompt(flags, "--prompt and --file");
-  const auto checkpoint = open_checkpoint(flags.model);
-  const auto tokenizer = need_tokenizer(*checkpoint);
+  const auto tokenizer = open_tokenizer(flags.model);
   const std::vector<TokenId> tokens = encode_text(prompt, *tokenizer, flags.model);
   if (flags.json) {
     Json pieces = Json::array();
@@ -32,6 +31,7 @@ int tokenize(const Flags& flags) {
 CommandBody declare_tokenize(CLI::App& app) {
   const auto flags = std::make_shared<Flags>();
   add_model_flags(app, *flags);
+  add_json_flag(app, *flags);
   add_text_flags(app, *flags);
   app.footer("The tokens of the text alone: no beginning-of-sequence token is put before them.");
   return [flags] { return tokenize(*flags); };

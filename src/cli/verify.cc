@@ -157,6 +157,7 @@ CommandBody declare_verify(CLI::App& app) {
   const auto flags = std::make_shared<VerifyFlags>();
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   add_model_flags(app, *flags);
+  add_json_flag(app, *flags);
   add_prompt_flags(app, *flags);
   add_list<int64_t>(app, "--tp-sizes", flags->tp_sizes, {1, 1 << 16},
                     "numbers of ranks; default: 1,2,3 as far as the model allows")

@@ -219,10 +219,15 @@ class Engine::Impl {
   // After the step: hands out the picked tokens and ends what is complete.
   void commit(Scheduler& scheduler) {
     for (auto& job : jobs_) {
-      if (!job->at_last_token && !job->error) continue;
+      const bool cancelled = job->request.cancel.stop_requested();
+      if (!job->at_last_token && !job->error && !cancelled) continue;
       std::optional<FinishReason> reason;
       try {
-        if (!job->error) reason = take_token(*job);
+        if (cancelled) {
+          reason = FinishReason::Cancelled;
+        } else if (!job->error) {
+          reason = take_token(*job);
+        }
       } catch (...) {
         job->error = std::current_exception();
       }

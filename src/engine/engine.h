@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,7 @@ struct Request {
   // When set: logits of every position from logits_from on, ascending ([vocab] each; position of the input token).
   std::function<void(int64_t position, std::span<const float> logits)> on_logits;
   int64_t logits_from = 0;
+  std::stop_token cancel{};  // asked after every step, also while the prompt is read: its token is then dropped
 };
 
 struct EngineOptions {

@@ -1,142 +1,192 @@
-// The way from text to tokens and back.
+// The merge loop, the table of pairs, and what a word begins with.
 #include "text/bpe.h"
 
 #include <algorithm>
+#include <bit>
+#include <functional>
 #include <utility>
 
 #include "base/error.h"
-#include "base/utf8.h"
-#include "text/normalizer.h"
+#include "text/unicode.h"
 
 namespace lockstep {
-namespace {
 
-constexpr size_t kMaxText = size_t{1} << 30;  // bytes of one encode(); ICU counts in 32 bits
-
-std::vector<SpecialTokenFinder::Token> special_tokens(const std::vector<BpeTokenizer::Token>& tokens) {
-  std::vector<SpecialTokenFinder::Token> special;
-  for (size_t id = 0; id < tokens.size(); ++id) {
-    if (tokens[id].kind == BpeTokenizer::Kind::Normal) continue;
-    special.push_back({tokens[id].bytes, static_cast<TokenId>(id)});
-  }
-  return special;
+MergeTable::MergeTable(size_t merges) : slots_(std::bit_ceil(2 * merges + 2)) {
+  shift_ = 64 - std::countr_zero(slots_.size());
 }
 
-}  // namespace
+bool MergeTable::insert(TokenId left, TokenId right, uint32_t rank, TokenId result) {
+  if (2 * (size_ + 1) > slots_.size()) grow();
+  const uint64_t key = pair(left, right);
+  size_t i = home(key);
+  while (slots_[i].rank != kNoMerge) {
+    if (slots_[i].pair == key) return false;
+    i = (i + 1) & (slots_.size() - 1);
+  }
+  slots_[i] = {key, rank, result};
+  ++size_;
+  return true;
+}
 
-struct BpeTokenizer::Encoding {
-  MergeModel::Scratch scratch;
-  std::vector<TokenId> tokens;
-  std::optional<LostByte> first_lost;
-};
-
-BpeTokenizer::BpeTokenizer(Parts parts)
-    : rule_(parts.rule),
-      description_(fmt::format("byte-level BPE ({})", rule_->name)),
-      tokens_(std::move(parts.tokens)),
-      special_tokens_(special_tokens(tokens_)),
-      pre_tokenizer_(*rule_),
-      merges_(parts.byte_tokens, std::move(parts.merges)),
-      bos_(parts.bos),
-      add_bos_(parts.add_bos),
-      stop_tokens_(std::move(parts.stop_tokens)),
-      every_byte_has_token_(std::ranges::all_of(parts.byte_tokens, [](TokenId id) { return id >= 0; })),
-      longest_token_(
-          std::ranges::max(tokens_, {}, [](const Token& token) { return token.bytes.size(); }).bytes.size()) {
-  if (!rule_->whole_pieces) return;
-  for (size_t id = 0; id < tokens_.size(); ++id) {
-    if (tokens_[id].kind == Kind::Normal) whole_pieces_.emplace(tokens_[id].bytes, static_cast<TokenId>(id));
+void MergeTable::grow() {
+  const std::vector<Merge> old = std::exchange(slots_, std::vector<Merge>(2 * slots_.size()));
+  --shift_;
+  for (const Merge& merge : old) {
+    if (merge.rank == kNoMerge) continue;
+    size_t i = home(merge.pair);
+    while (slots_[i].rank != kNoMerge) i = (i + 1) & (slots_.size() - 1);
+    slots_[i] = merge;
   }
 }
 
-const BpeTokenizer::Token& BpeTokenizer::at(TokenId token) const {
-  if (token < 0 || token >= vocab_size()) {
-    fail(ErrorKind::Usage, "token {} is outside the vocabulary: ids are 0 to {}", token, vocab_size() - 1);
+std::array<TokenId, 256> byte_fallback_tokens(const TokenTable& tokens) {
+  std::array<TokenId, 256> ids;
+  for (size_t byte = 0; byte < ids.size(); ++byte) ids[byte] = tokens.find(fmt::format("<0x{:02X}>", byte));
+  return ids;
+}
+
+bool append_bytes(std::string_view text, const std::array<TokenId, 256>& byte_tokens, std::vector<TokenId>& out) {
+  const auto token = [&](char byte) { return byte_tokens[static_cast<uint8_t>(byte)]; };
+  if (std::ranges::any_of(text, [&](char byte) { return token(byte) < 0; })) return false;
+  for (const char byte : text) out.push_back(token(byte));
+  return true;
+}
+
+BpeModel::BpeModel(const TokenTable& tokens, MergeTable merges, Options options)
+    : tokens_(tokens),
+      merges_(std::move(merges)),
+      options_(std::move(options)),
+      plain_bytes_(options_.byte_level && options_.continuing.empty() && options_.end_of_word.empty() &&
+                   !options_.unknown && !options_.byte_fallback) {
+  byte_tokens_.fill(-1);
+  if (options_.byte_level) {
+    for (size_t b = 0; b < 256; ++b) {
+      const std::string_view character = alphabet_.character(static_cast<uint8_t>(b));
+      const TokenId token = tokens.find(character);
+      // A literal token stands for its byte only where the alphabet writes the byte as itself.
+      if (token >= 0 && (!tokens.is_literal(token) || character.size() == 1)) byte_tokens_[b] = token;
+    }
+  } else if (options_.byte_fallback) {
+    byte_tokens_ = byte_fallback_tokens(tokens);
   }
-  return tokens_[static_cast<size_t>(token)];
 }
 
-// With AsText the control tokens found are text; they still hide what lies inside them, as in Hugging Face's
-// encode_special_tokens.
-BpeTokenizer::Encoding BpeTokenizer::encode_all(std::string_view text, SpecialTokens special) const {
-  if (text.size() > kMaxText) {
-    fail(ErrorKind::DoesNotFit, "text of {} bytes cannot be tokenized: at most {} at once", text.size(), kMaxText);
+bool BpeModel::is_bounded() const {
+  return !options_.unknown || std::ranges::all_of(byte_tokens_, [](TokenId id) { return id >= 0; });
+}
+
+void BpeModel::encode(std::string_view word, ModelScratch& scratch, std::vector<TokenId>& out) const {
+  constexpr uint32_t kNone = UINT32_MAX;
+  scratch.lost.reset();
+  std::string in_alphabet;
+  if (options_.byte_level && (options_.whole_words || !plain_bytes_)) {
+    for (const char byte : word) in_alphabet += alphabet_.character(static_cast<uint8_t>(byte));
   }
-  Encoding encoding;
-  size_t begin = 0;
-  for (const auto& match : special_tokens_.find(text)) {
-    if (special == SpecialTokens::AsText && is_special(match.id)) continue;
-    encode_bytes(text.substr(begin, match.begin - begin), begin, encoding);
-    encoding.tokens.push_back(match.id);
-    begin = match.begin + match.length;
+  const std::string_view text = in_alphabet.empty() ? word : std::string_view(in_alphabet);
+  if (options_.whole_words) {
+    const TokenId whole = tokens_.find(text);
+    // A token that is taken literally does not stand for the bytes that its characters would.
+    const bool literal = whole >= 0 && options_.byte_level && tokens_.is_literal(whole);
+    if (whole >= 0 && !literal && tokens_.kind(whole) != TokenKind::Special) {
+      out.push_back(whole);
+      return;
+    }
   }
-  encode_bytes(text.substr(begin), begin, encoding);
-  return encoding;
+  auto& symbols = scratch.symbols;
+  symbols.clear();
+  if (plain_bytes_) {
+    begin_with_bytes(word, scratch);
+  } else {
+    begin_with_characters(text, scratch);
+  }
+  if (symbols.empty()) return;
+  for (uint32_t i = 0; i < symbols.size(); ++i) symbols[i].previous = i - 1, symbols[i].next = i + 1;
+  symbols.back().next = kNone;  // the first's previous is it too
+  merge_all(scratch);
+  for (uint32_t i = 0; i != kNone; i = symbols[i].next) out.push_back(symbols[i].token);
 }
 
-std::vector<TokenId> BpeTokenizer::encode(std::string_view text, SpecialTokens special) const {
-  return encode_all(text, special).tokens;
+void BpeModel::begin_with_bytes(std::string_view word, ModelScratch& scratch) const {
+  for (size_t i = 0; i < word.size(); ++i) {
+    const TokenId token = byte_tokens_[static_cast<uint8_t>(word[i])];
+    if (token >= 0) {
+      scratch.symbols.push_back({token, 0, 0});
+    } else if (!scratch.lost) {
+      scratch.lost = i;
+    }
+  }
 }
 
-// Only NFC brings bytes that the text does not have.
-std::optional<LostByte> BpeTokenizer::first_lost_byte(std::string_view text, SpecialTokens special) const {
-  const bool nothing_lost = every_byte_has_token_ ||
-                            (!rule_->nfc && std::ranges::all_of(text, [this](char byte) { return has_token(byte); }));
-  return nothing_lost ? std::nullopt : encode_all(text, special).first_lost;
-}
-
-// NFC shrinks a text to no less than a quarter (the most it does is 7 bytes to 2, for U+0390).
-size_t BpeTokenizer::most_bytes_per_token() const {
-  constexpr size_t kMostShrinking = 4;
-  return longest_token_ * (rule_->nfc ? kMostShrinking : 1);
-}
-
-void BpeTokenizer::note_lost(std::string_view bytes, size_t offset, Encoding& encoding) const {
-  if (every_byte_has_token_ || encoding.first_lost) return;
-  const auto lost = std::ranges::find_if_not(bytes, [this](char byte) { return has_token(byte); });
-  if (lost == bytes.end()) return;
-  encoding.first_lost = LostByte{offset + static_cast<size_t>(lost - bytes.begin()), static_cast<uint8_t>(*lost)};
-}
-
-// Bytes that are no UTF-8 become a token each; the text between them is encoded as if it stood alone.
-void BpeTokenizer::encode_bytes(std::string_view bytes, size_t offset, Encoding& encoding) const {
-  size_t begin = 0;
-  for (size_t i = 0; i < bytes.size();) {
-    const auto [kind, length] = next_utf8(bytes.substr(i));
-    if (kind != Utf8Kind::Character) {
-      encode_characters(bytes.substr(begin, i - begin), offset + begin, encoding);
-      note_lost(bytes.substr(i, length), offset + i, encoding);
-      for (const char byte : bytes.substr(i, length)) {
-        const TokenId token = merges_.byte_token(static_cast<uint8_t>(byte));
-        if (token >= 0) encoding.tokens.push_back(token);
+// `lost` counts bytes of the word, which at byte level are the characters of `text`.
+void BpeModel::begin_with_characters(std::string_view text, ModelScratch& scratch) const {
+  auto& symbols = scratch.symbols;
+  std::string& letter = scratch.letter;
+  bool unknown_before = false;  // a run of unknown characters that is not yet in symbols
+  const auto put = [&](TokenId token) { symbols.push_back({token, 0, 0}); };
+  size_t characters = 0;
+  for (size_t at = 0; at < text.size(); ++characters) {
+    const size_t length = first_character(text.substr(at)).length;
+    letter.assign(at == 0 ? "" : options_.continuing).append(text, at, length);
+    if (at + length == text.size()) letter += options_.end_of_word;
+    const size_t offset = options_.byte_level ? characters : at;
+    at += length;
+    if (const TokenId token = tokens_.find(letter); token >= 0) {
+      if (std::exchange(unknown_before, false)) put(*options_.unknown);
+      put(token);
+      continue;
+    }
+    if (options_.byte_fallback) {
+      std::vector<TokenId> bytes;
+      if (append_bytes(letter, byte_tokens_, bytes)) {
+        for (const TokenId token : bytes) put(token);
+        continue;
       }
-      begin = i + length;
     }
-    i += length;
-  }
-  encode_characters(bytes.substr(begin), offset + begin, encoding);
-}
-
-void BpeTokenizer::encode_characters(std::string_view text, size_t offset, Encoding& encoding) const {
-  std::string normalised;
-  if (rule_->nfc) text = normalised = to_nfc(text);
-  for (const std::string_view piece : pre_tokenizer_.split(text)) {
-    if (const auto whole = whole_pieces_.find(piece); whole != whole_pieces_.end()) {
-      encoding.tokens.push_back(whole->second);
-    } else {
-      note_lost(piece, offset + static_cast<size_t>(piece.data() - text.data()), encoding);
-      merges_.encode(piece, encoding.scratch, encoding.tokens);
+    if (options_.unknown) {
+      if (unknown_before && !options_.fuse_unknown) put(*options_.unknown);
+      unknown_before = true;
+    } else if (!scratch.lost) {
+      scratch.lost = offset;
     }
   }
+  if (unknown_before) put(*options_.unknown);
 }
 
-std::string BpeTokenizer::decode(std::span<const TokenId> tokens, bool show_special) const {
-  std::string bytes;
-  for (const TokenId token : tokens) {
-    const auto& [token_bytes, kind] = at(token);
-    if (show_special || kind != Kind::Control) bytes += token_bytes;
+void BpeModel::merge_all(ModelScratch& scratch) const {
+  constexpr uint32_t kNone = UINT32_MAX;
+  auto& symbols = scratch.symbols;
+  auto& queue = scratch.queue;
+  queue.clear();
+  const auto push = [&](uint32_t left) {
+    const uint32_t rank = merges_.find(symbols[left].token, symbols[symbols[left].next].token).rank;
+    if (rank == MergeTable::kNoMerge) return false;
+    queue.push_back(uint64_t{rank} << 32 | left);
+    return true;
+  };
+  for (uint32_t i = 0; i + 1 < symbols.size(); ++i) push(i);
+  std::ranges::make_heap(queue, std::greater{});
+
+  while (!queue.empty()) {
+    std::ranges::pop_heap(queue, std::greater{});
+    const auto left = static_cast<uint32_t>(queue.back());
+    const auto rank = static_cast<uint32_t>(queue.back() >> 32);
+    queue.pop_back();
+
+    // Entries are not taken back when a neighbour changes: the pair they were made for may be gone.
+    const uint32_t right = symbols[left].next;
+    if (symbols[left].token < 0 || right == kNone) continue;
+    const MergeTable::Merge& merge = merges_.find(symbols[left].token, symbols[right].token);
+    if (merge.rank != rank) continue;
+
+    symbols[left].token = merge.result;
+    symbols[left].next = symbols[right].next;
+    symbols[right].token = -1;
+    if (symbols[left].next != kNone) {
+      symbols[symbols[left].next].previous = left;
+      if (push(left)) std::ranges::push_heap(queue, std::greater{});
+    }
+    if (symbols[left].previous != kNone && push(symbols[left].previous)) std::ranges::push_heap(queue, std::greater{});
   }
-  return bytes;
 }
 
 }  // namespace lockstep

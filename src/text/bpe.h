@@ -1,77 +1,85 @@
-// Byte-level BPE, as published by GPT-2: special tokens are cut out, text is normalised and cut into pieces, and the
-// bytes of each piece are merged.
+// Byte pair encoding of one word: beginning with a token a character, the neighbours whose merge ranks best are joined,
+// again and again, until no merge applies.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
-#include "text/merges.h"
-#include "text/pre_tokenizer.h"
-#include "text/special_tokens.h"
-#include "text/text.h"
+#include "text/byte_alphabet.h"
+#include "text/token_model.h"
 
 namespace lockstep {
 
-class BpeTokenizer final : public Tokenizer {
+// What joining two tokens gives, and how early it is done.
+class MergeTable {
  public:
-  enum class Kind : uint8_t {
-    Normal,       // reached by merges only
-    Control,      // special: found in text by SpecialTokens::Parse, hidden unless asked for
-    UserDefined,  // found in any text, shown like a normal token
-  };
-  struct Token {
-    std::string bytes;
-    Kind kind;
-  };
-  // Already checked: ids lie in the vocabulary, no token is empty, no two tokens of one kind are the same.
-  struct Parts {
-    const PreTokenizerRule* rule = nullptr;
-    std::vector<Token> tokens;
-    std::array<TokenId, 256> byte_tokens;  // -1 where there is none
-    std::vector<Merge> merges;
-    std::optional<TokenId> bos;
-    bool add_bos = false;
-    std::vector<TokenId> stop_tokens;
+  static constexpr uint32_t kNoMerge = UINT32_MAX;
+  struct Merge {
+    uint64_t pair = 0;
+    uint32_t rank = kNoMerge;  // smallest first; several merges may share one. kNoMerge: the slot is free
+    TokenId result = -1;
   };
 
-  explicit BpeTokenizer(Parts parts);
-
-  std::vector<TokenId> encode(std::string_view text, SpecialTokens special) const override;
-  std::optional<LostByte> first_lost_byte(std::string_view text, SpecialTokens special) const override;
-  size_t most_bytes_per_token() const override;
-  std::string decode(std::span<const TokenId> tokens, bool show_special) const override;
-  std::string piece(TokenId token) const override { return at(token).bytes; }
-  int64_t vocab_size() const override { return static_cast<int64_t>(tokens_.size()); }
-  std::string_view description() const override { return description_; }
-  bool is_special(TokenId token) const override { return at(token).kind == Kind::Control; }
-  std::optional<TokenId> bos() const override { return bos_; }
-  bool add_bos() const override { return add_bos_; }
-  std::span<const TokenId> stop_tokens() const override { return stop_tokens_; }
+  // Room for so many without growing.
+  explicit MergeTable(size_t merges = 0);
+  // False when the pair is already there. The rank is below kNoMerge.
+  bool insert(TokenId left, TokenId right, uint32_t rank, TokenId result);
+  // .rank is kNoMerge when there is none.
+  const Merge& find(TokenId left, TokenId right) const {
+    const uint64_t key = pair(left, right);
+    size_t i = home(key);
+    while (slots_[i].rank != kNoMerge && slots_[i].pair != key) i = (i + 1) & (slots_.size() - 1);
+    return slots_[i];
+  }
+  size_t size() const { return size_; }
 
  private:
-  struct Encoding;  // what one call of encode() works on
-  const Token& at(TokenId token) const;
-  bool has_token(char byte) const { return merges_.byte_token(static_cast<uint8_t>(byte)) >= 0; }
-  Encoding encode_all(std::string_view text, SpecialTokens special) const;
-  void encode_bytes(std::string_view bytes, size_t offset, Encoding& encoding) const;      // no special tokens in it
-  void encode_characters(std::string_view text, size_t offset, Encoding& encoding) const;  // valid UTF-8
-  // `offset`: of the bytes in the whole text.
-  void note_lost(std::string_view bytes, size_t offset, Encoding& encoding) const;
+  static uint64_t pair(TokenId left, TokenId right) {
+    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+  }
+  size_t home(uint64_t pair) const { return (pair * 0x9E3779B97F4A7C15u) >> shift_; }
+  void grow();
 
-  const PreTokenizerRule* rule_;
-  std::string description_;
-  std::vector<Token> tokens_;
-  SpecialTokenFinder special_tokens_;
-  PreTokenizer pre_tokenizer_;
-  MergeModel merges_;
-  std::unordered_map<std::string_view, TokenId> whole_pieces_;  // views of tokens_; empty unless the rule asks for it
-  std::optional<TokenId> bos_;
-  bool add_bos_;
-  std::vector<TokenId> stop_tokens_;
-  bool every_byte_has_token_;
-  size_t longest_token_;  // bytes
+  std::vector<Merge> slots_;  // open addressing, at most half full; the number is a power of two
+  size_t size_ = 0;
+  int shift_;  // 64 - log2(slots)
+};
+
+class BpeModel final : public TokenModel {
+ public:
+  struct Options {
+    std::optional<TokenId> unknown;
+    bool fuse_unknown = false;   // a run of unknown characters is one token
+    bool byte_fallback = false;  // a character without a token is the tokens of its bytes
+    bool whole_words = false;    // a word that is a token is taken as it is, whatever the merges say
+    bool byte_level = false;     // words are bytes, and the vocabulary has them in the byte alphabet
+    std::string continuing;      // before every character but the first
+    std::string end_of_word;     // behind the last
+  };
+  // `tokens` must outlive the model.
+  BpeModel(const TokenTable& tokens, MergeTable merges, Options options);
+
+  // The work is at most length x log(length).
+  void encode(std::string_view word, ModelScratch& scratch, std::vector<TokenId>& out) const override;
+  TokenId byte_token(uint8_t byte) const override { return byte_tokens_[byte]; }
+  bool byte_tokens_suffice() const override { return options_.continuing.empty() && options_.end_of_word.empty(); }
+  bool is_bounded() const override;
+
+ private:
+  void begin_with_bytes(std::string_view word, ModelScratch& scratch) const;
+  void begin_with_characters(std::string_view word, ModelScratch& scratch) const;
+  void merge_all(ModelScratch& scratch) const;
+
+  const TokenTable& tokens_;
+  const MergeTable merges_;
+  const Options options_;
+  const bool plain_bytes_;  // byte level, with nothing but a token a byte to begin with
+  const ByteAlphabet alphabet_;
+  std::array<TokenId, 256> byte_tokens_;  // of the byte alphabet or of the fallback; -1 where there is none
 };
 
 }  // namespace lockstep

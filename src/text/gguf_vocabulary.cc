@@ -1,58 +1,63 @@
-// From the tokenizer.ggml.* keys of a GGUF file to a tokenizer: everything the file says is checked here, and nowhere
+// From the tokenizer.ggml.* keys of a GGUF file to a pipeline: everything the file says is checked here, and nowhere
 // later.
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <limits>
-#include <unordered_map>
-#include <unordered_set>
+#include <memory>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
 #include "base/quoted.h"
+#include "base/utf8.h"
 #include "text/bpe.h"
-#include "text/byte_alphabet.h"
-#include "text/pre_tokenizer.h"
+#include "text/gguf_pre_tokenizer.h"
+#include "text/harmless_cuts.h"
+#include "text/pipeline.h"
 #include "text/text.h"
 
 namespace lockstep {
 namespace {
 
-// Control tokens with one of these texts end a generation, beside eos and end of turn: many files name only one of the
-// tokens their model ends an answer with.
-constexpr std::array<std::string_view, 5> kStopTexts{"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>",
-                                                     "<|endoftext|>"};
+constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581, a space in SentencePiece vocabularies
 
-// Bytes of a token's text. Encoding keeps to linear time and memory whatever these are; they bound what one entry of a
-// crafted file can cost. The longest known tokens are a few hundred bytes, special ones below a hundred.
-constexpr size_t kMaxToken = size_t{64} << 10;
-constexpr size_t kMaxSpecialToken = 1024;
-// Of all special tokens together: the automaton that finds them takes about a hundred bytes for each of theirs. Audio
-// vocabularies, the largest users, have some tens of thousands of 20 bytes.
-constexpr size_t kMaxSpecialTokens = size_t{4} << 20;
+std::string with_marks(std::string_view text) {
+  std::string out;
+  for (const char byte : text) out += byte == ' ' ? kMark : std::string_view(&byte, 1);
+  return out;
+}
 
 // One file's vocabulary under examination.
 class VocabularyReader {
  public:
   explicit VocabularyReader(const GgufVocabulary& vocabulary) : v_(vocabulary) {}
 
-  BpeTokenizer::Parts read() {
-    BpeTokenizer::Parts parts;
-    parts.rule = check_pre();
-    index_tokens();
+  std::unique_ptr<const Pipeline> read() {
+    if (v_.model != "gpt2" && v_.model != "llama") {
+      fail(ErrorKind::Unsupported,
+           "{}: tokenizer.ggml.model is {}; the known ones are gpt2 (byte-level BPE) and llama (SentencePiece BPE)",
+           v_.file, in_quotes(v_.model));
+    }
+    const bool byte_level = v_.model == "gpt2";
+    const GgufPreTokenizer* const rule = byte_level ? check_pre() : nullptr;
+    check_tokens();
     check_types();
     check_special_tokens();
-    parts.tokens = read_tokens();
-    parts.byte_tokens = find_byte_tokens();
-    parts.merges = read_merges(parts.tokens);
-    parts.bos = read_id("bos_token_id", v_.bos);
-    read_id("unknown_token_id", v_.unknown);
-    read_id("padding_token_id", v_.padding);
-    parts.add_bos = v_.add_bos.value_or(parts.rule->add_bos && parts.bos);
-    if (parts.add_bos && !parts.bos) {
-      bad("tokenizer.ggml.add_bos_token is true, but tokenizer.ggml.bos_token_id is missing");
+    p_->bos = read_id("bos_token_id", v_.bos);
+    unknown_ = read_id("unknown_token_id", v_.unknown);
+    if (byte_level) {
+      make_byte_level(*rule);
+    } else {
+      make_sentence_piece();
     }
-    parts.stop_tokens = read_stop_tokens();
-    return parts;
+    const bool family_adds_bos = byte_level ? rule->add_bos : true;
+    if (v_.add_bos.value_or(family_adds_bos && p_->bos)) {
+      if (!p_->bos) bad("tokenizer.ggml.add_bos_token is true, but tokenizer.ggml.bos_token_id is missing");
+      p_->prefix.push_back(*p_->bos);
+    }
+    find_stop_tokens();
+    name_tokens();
+    return std::move(p_);
   }
 
  private:
@@ -63,39 +68,32 @@ class VocabularyReader {
     fail(ErrorKind::Malformed, "{}: {}", v_.file, fmt::format(format, std::forward<Args>(args)...));
   }
 
-  const PreTokenizerRule* check_pre() const {
-    if (v_.model != "gpt2") {
-      fail(ErrorKind::Unsupported, "{}: tokenizer.ggml.model is {}; the known one is gpt2 (byte-level BPE)", v_.file,
-           in_quotes(v_.model));
-    }
-    const PreTokenizerRule* const rule = find_pre_tokenizer(v_.pre);
+  const GgufPreTokenizer* check_pre() const {
+    const GgufPreTokenizer* const rule = find_gguf_pre_tokenizer(v_.pre);
     if (rule == nullptr) {
       fail(ErrorKind::Unsupported,
            "{}: tokenizer.ggml.pre is {}; the known ones are {}: convert the model again with a converter that knows "
            "its "
            "tokenizer",
-           v_.file, v_.pre.empty() ? "missing" : in_quotes(v_.pre), known_pre_tokenizers());
+           v_.file, v_.pre.empty() ? "missing" : in_quotes(v_.pre), known_gguf_pre_tokenizers());
     }
     return rule;
   }
 
-  void index_tokens() {
+  void check_tokens() {
     if (v_.tokens.empty()) bad("tokenizer.ggml.tokens is empty");
     if (v_.tokens.size() > static_cast<size_t>(std::numeric_limits<TokenId>::max())) {
       bad("tokenizer.ggml.tokens has {} tokens; at most {} can be numbered", v_.tokens.size(),
           std::numeric_limits<TokenId>::max());
     }
-    ids_.reserve(v_.tokens.size());
+    size_t total = 0;
     for (size_t i = 0; i < v_.tokens.size(); ++i) {
       if (v_.tokens[i].empty()) bad("tokenizer.ggml.tokens[{}] is empty", i);
-      if (v_.tokens[i].size() > kMaxToken) {
-        bad("tokenizer.ggml.tokens[{}] has {} bytes; a token has at most {}", i, v_.tokens[i].size(), kMaxToken);
+      if (v_.tokens[i].size() > kMostTokenBytes) {
+        bad("tokenizer.ggml.tokens[{}] has {} bytes; a token has at most {}", i, v_.tokens[i].size(), kMostTokenBytes);
       }
-      const auto [first, added] = ids_.emplace(v_.tokens[i], static_cast<TokenId>(i));
-      if (!added) {
-        bad("tokenizer.ggml.tokens[{}] is {}, as tokenizer.ggml.tokens[{}] is: every token may be there once", i,
-            in_quotes(v_.tokens[i]), first->second);
-      }
+      total += v_.tokens[i].size();
+      if (total > kMostVocabularyBytes) bad("tokenizer.ggml.tokens has more than {} bytes", kMostVocabularyBytes);
     }
   }
 
@@ -114,98 +112,191 @@ class VocabularyReader {
   void check_special_tokens() const {
     size_t total = 0;
     for (size_t i = 0; i < v_.tokens.size(); ++i) {
-      if (kind(i) == BpeTokenizer::Kind::Normal) continue;
+      if (kind(i) == TokenKind::Normal) continue;
       const size_t size = v_.tokens[i].size();
-      if (size > kMaxSpecialToken) {
+      if (size > kMostAddedTokenBytes) {
         bad("tokenizer.ggml.tokens[{}] is of type {} and has {} bytes; a control or user-defined token has at most {}",
-            i, v_.types[i], size, kMaxSpecialToken);
+            i, v_.types[i], size, kMostAddedTokenBytes);
       }
       total += size;
-      if (total > kMaxSpecialTokens) {
+      if (total > kMostAddedBytes) {
         bad("the control and user-defined ones of tokenizer.ggml.tokens, up to [{}], have {} bytes; all of them "
             "together have at most {}",
-            i, total, kMaxSpecialTokens);
+            i, total, kMostAddedBytes);
       }
     }
   }
 
-  BpeTokenizer::Kind kind(size_t id) const {
-    if (v_.types.empty()) return BpeTokenizer::Kind::Normal;
-    if (v_.types[id] == Control || v_.types[id] == Unknown) return BpeTokenizer::Kind::Control;
-    if (v_.types[id] == UserDefined) return BpeTokenizer::Kind::UserDefined;
-    return BpeTokenizer::Kind::Normal;
+  TokenKind kind(size_t id) const {
+    if (v_.types.empty()) return TokenKind::Normal;
+    if (v_.types[id] == Control || v_.types[id] == Unknown) return TokenKind::Special;
+    return v_.types[id] == UserDefined ? TokenKind::UserDefined : TokenKind::Normal;
   }
 
-  // Only normal tokens are written in the byte-level alphabet; one that leaves it is taken literally.
-  std::vector<BpeTokenizer::Token> read_tokens() const {
-    std::vector<BpeTokenizer::Token> tokens;
-    tokens.reserve(v_.tokens.size());
+  void insert(std::string_view text, size_t id) {
+    if (const TokenId first = p_->tokens.find(text); first >= 0) {
+      bad("tokenizer.ggml.tokens[{}] is {}, as tokenizer.ggml.tokens[{}] is: every token may be there once", id,
+          in_quotes(v_.tokens[id]), first);
+    }
+    p_->tokens.insert(text, static_cast<TokenId>(id), kind(id));
+  }
+
+  // ---- gpt2: byte-level BPE ----
+
+  // Only normal tokens are written in the byte alphabet; one that leaves it is taken literally.
+  void make_byte_level(const GgufPreTokenizer& rule) {
+    std::vector<AddedToken> added;
     for (size_t i = 0; i < v_.tokens.size(); ++i) {
-      const std::string_view text = v_.tokens[i];
-      std::optional<std::string> bytes;
-      if (kind(i) == BpeTokenizer::Kind::Normal) bytes = alphabet_.bytes(text);
-      tokens.push_back({bytes ? std::move(*bytes) : std::string(text), kind(i)});
+      insert(v_.tokens[i], i);
+      if (kind(i) == TokenKind::Normal) continue;
+      p_->tokens.set_literal(static_cast<TokenId>(i));
+      add(v_.tokens[i], i, false, added);
     }
-    return tokens;
+    p_->added = AddedTokens(std::move(added));
+    p_->description = fmt::format("byte-level BPE ({})", rule.name);
+    if (rule.nfc) p_->normalizer = Normalizer(steps<normalize::Step>(NormalForm::C));
+    std::vector<pre_tokenize::Step> pre;
+    for (const std::string_view pattern : rule.patterns) {
+      pre.emplace_back(pre_tokenize::Split{Pattern::regex(pattern, v_.file), pre_tokenize::Behavior::Isolated, false});
+    }
+    p_->pre_tokenizer = PreTokenizer(std::move(pre));
+    p_->decoder = steps<decode::Step>(decode::ByteLevel());
+    BpeModel::Options options;
+    options.byte_level = true;
+    options.whole_words = rule.whole_words;
+    auto model = std::make_unique<BpeModel>(p_->tokens, read_merges(), options);
+    bool any_byte = false;
+    for (int byte = 0; byte < 256; ++byte) any_byte |= model->byte_token(static_cast<uint8_t>(byte)) >= 0;
+    if (!any_byte) bad("tokenizer.ggml.tokens has no token of a single byte: this is no byte-level vocabulary");
+    p_->model = std::move(model);
   }
 
-  std::array<TokenId, 256> find_byte_tokens() const {
-    std::array<TokenId, 256> byte_tokens;
-    byte_tokens.fill(-1);
-    for (int byte = 0; byte < 256; ++byte) {
-      const auto found = ids_.find(alphabet_.character(static_cast<uint8_t>(byte)));
-      if (found == ids_.end() || kind(static_cast<size_t>(found->second)) != BpeTokenizer::Kind::Normal) continue;
-      byte_tokens[static_cast<size_t>(byte)] = found->second;
-    }
-    if (std::ranges::all_of(byte_tokens, [](TokenId id) { return id < 0; })) {
-      bad("tokenizer.ggml.tokens has no token of a single byte: this is no byte-level vocabulary");
-    }
-    return byte_tokens;
-  }
-
-  std::vector<Merge> read_merges(const std::vector<BpeTokenizer::Token>& tokens) const {
-    std::vector<Merge> merges;
-    std::unordered_set<uint64_t> seen;
-    merges.reserve(v_.merges.size());
-    seen.reserve(v_.merges.size());
+  MergeTable read_merges() const {
+    MergeTable merges(v_.merges.size());
     for (size_t i = 0; i < v_.merges.size(); ++i) {
       const std::string_view merge = v_.merges[i];
       const size_t space = merge.find(' ');
       if (space == std::string_view::npos || space == 0 || space + 1 == merge.size() || merge.rfind(' ') != space) {
         bad("tokenizer.ggml.merges[{}] is {}; a merge is two tokens with one space between them", i, in_quotes(merge));
       }
-      const std::string_view left = merge.substr(0, space);
-      const std::string_view right = merge.substr(space + 1);
-      const Merge m{merge_part(i, left), merge_part(i, right), merge_part(i, std::string(left).append(right))};
-      if (!seen.insert(uint64_t{static_cast<uint32_t>(m.left)} << 32 | static_cast<uint32_t>(m.right)).second) {
+      const std::string_view left = merge.substr(0, space), right = merge.substr(space + 1);
+      const TokenId l = merge_part(i, left), r = merge_part(i, right);
+      const TokenId result = merge_part(i, std::string(left).append(right));
+      if (!merges.insert(l, r, static_cast<uint32_t>(i), result)) {
         bad("tokenizer.ggml.merges[{}] is {}, which an earlier entry is too", i, in_quotes(merge));
       }
-      check_bytes(i, m, tokens);
-      merges.push_back(m);
+      check_bytes(i, l, r, result);
     }
     return merges;
   }
 
-  // A control or user-defined token stands for its text, a normal one for what the byte-level alphabet makes of it:
-  // where they differ, merging would change the text.
-  void check_bytes(size_t merge, const Merge& m, const std::vector<BpeTokenizer::Token>& tokens) const {
-    const auto bytes = [&](TokenId id) -> std::string_view { return tokens[static_cast<size_t>(id)].bytes; };
-    if (bytes(m.result).size() == bytes(m.left).size() + bytes(m.right).size() &&
-        bytes(m.result).starts_with(bytes(m.left)) && bytes(m.result).ends_with(bytes(m.right))) {
-      return;
-    }
+  std::string bytes_of(TokenId id) const {
+    const std::string_view text = p_->tokens.text(id);
+    auto bytes = p_->tokens.is_literal(id) ? std::nullopt : alphabet_.bytes(text);
+    return bytes ? std::move(*bytes) : std::string(text);
+  }
+
+  // A control or user-defined token stands for its text, a normal one for what the byte alphabet makes of it: where
+  // they differ, merging would change the text.
+  void check_bytes(size_t merge, TokenId left, TokenId right, TokenId result) const {
+    if (bytes_of(result) == bytes_of(left) + bytes_of(right)) return;
     bad("tokenizer.ggml.merges[{}] is {}, but tokenizer.ggml.tokens[{}] stands for other bytes than its two parts [{}] "
         "and [{}]: only tokens of type 1, 5 and 6 are written in the byte-level alphabet",
-        merge, in_quotes(v_.merges[merge]), m.result, m.left, m.right);
+        merge, in_quotes(v_.merges[merge]), result, left, right);
   }
 
   TokenId merge_part(size_t merge, std::string_view text) const {
-    const auto found = ids_.find(text);
-    if (found == ids_.end()) {
+    const TokenId id = p_->tokens.find(text);
+    if (id < 0) {
       bad("tokenizer.ggml.merges[{}] is {}, but {} is not in tokenizer.ggml.tokens", merge, in_quotes(v_.merges[merge]),
           in_quotes(text));
     }
-    return found->second;
+    return id;
+  }
+
+  // ---- llama: BPE over characters by the scores of SentencePiece ----
+
+  void make_sentence_piece() {
+    if (v_.scores.size() != v_.tokens.size()) {
+      bad("tokenizer.ggml.scores has {} entries for the {} of tokenizer.ggml.tokens", v_.scores.size(),
+          v_.tokens.size());
+    }
+    std::vector<AddedToken> added;
+    for (size_t i = 0; i < v_.tokens.size(); ++i) {
+      if (!std::isfinite(v_.scores[i])) bad("tokenizer.ggml.scores[{}] is {}", i, v_.scores[i]);
+      // Converters write spaces into user-defined tokens, which the vocabulary has as marks.
+      const bool is_user_defined = kind(i) == TokenKind::UserDefined;
+      const std::string text = is_user_defined ? with_marks(v_.tokens[i]) : std::string(v_.tokens[i]);
+      insert(text, i);
+      if (kind(i) == TokenKind::Normal) continue;
+      add(text, i, false, added);
+      // With its marks it is found where the text has spaces.
+      if (is_user_defined && text.find(kMark) != text.npos) add(text, i, true, added);
+    }
+    const bool prefix = v_.add_space_prefix.value_or(true);
+    p_->added = AddedTokens(std::move(added));
+    p_->description = "SentencePiece BPE (llama)";
+    std::vector<normalize::Step> normalizer;
+    if (prefix) normalizer.emplace_back(normalize::Prepend{std::string(kMark)});
+    normalizer.emplace_back(normalize::Replace{Pattern::literal(" "), std::string(kMark), 1});
+    p_->normalizer = Normalizer(std::move(normalizer));
+    if (auto cut = harmless_cut(p_->tokens, unknown_)) {
+      p_->pre_tokenizer = PreTokenizer(steps<pre_tokenize::Step>(std::move(*cut)));
+    }
+    p_->decoder = steps<decode::Step>(
+        decode::Replace{std::make_shared<const Pattern>(Pattern::literal(kMark)), std::string(kMark), " "},
+        decode::ByteFallback(), decode::Fuse());
+    if (prefix) p_->decoder.emplace_back(decode::Strip{" ", 1, 0});
+    BpeModel::Options options;
+    options.unknown = unknown_;
+    options.fuse_unknown = true;
+    options.byte_fallback = true;
+    p_->model = std::make_unique<BpeModel>(p_->tokens, merges_by_score(), options);
+  }
+
+  // Any two tokens join whose texts together are a token; the one with the largest score first, and of equal scores
+  // the leftmost.
+  MergeTable merges_by_score() const {
+    std::vector<double> scores;  // of tokens that merges make
+    const auto is_made = [&](size_t id) {
+      return kind(id) == TokenKind::Normal && (v_.types.empty() || v_.types[id] != Byte);
+    };
+    for (size_t i = 0; i < v_.tokens.size(); ++i) {
+      if (is_made(i)) scores.push_back(v_.scores[i]);
+    }
+    std::ranges::sort(scores, std::greater{});
+    scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
+    MergeTable merges(v_.tokens.size());
+    for (size_t i = 0; i < v_.tokens.size(); ++i) {
+      const std::string_view text = v_.tokens[i];
+      if (!is_made(i) || text.size() > kMostSplitBytes || !is_utf8(text)) continue;
+      const auto rank =
+          static_cast<uint32_t>(std::ranges::lower_bound(scores, v_.scores[i], std::greater{}) - scores.begin());
+      for (size_t cut = first_character(text).length; cut < text.size();
+           cut += first_character(text.substr(cut)).length) {
+        const TokenId left = p_->tokens.find(text.substr(0, cut)), right = p_->tokens.find(text.substr(cut));
+        if (left >= 0 && right >= 0) merges.insert(left, right, rank, static_cast<TokenId>(i));
+      }
+    }
+    return merges;
+  }
+
+  // ---- both ----
+
+  template <class Step, class... Made>
+  static std::vector<Step> steps(Made&&... made) {
+    std::vector<Step> all;
+    (all.emplace_back(std::forward<Made>(made)), ...);
+    return all;
+  }
+
+  void add(std::string_view text, size_t id, bool normalized, std::vector<AddedToken>& added) const {
+    AddedToken token;
+    token.text = text;
+    token.id = static_cast<TokenId>(id);
+    token.special = kind(id) == TokenKind::Special;
+    token.normalized = normalized;
+    added.push_back(std::move(token));
   }
 
   std::optional<TokenId> read_id(std::string_view key, std::optional<int64_t> id) const {
@@ -216,30 +307,40 @@ class VocabularyReader {
     return static_cast<TokenId>(*id);
   }
 
-  std::vector<TokenId> read_stop_tokens() const {
-    std::vector<TokenId> stop;
+  void find_stop_tokens() {
+    auto& stop = p_->stop_tokens;
     const auto add = [&](TokenId id) {
       if (std::ranges::find(stop, id) == stop.end()) stop.push_back(id);
     };
     if (const auto id = read_id("eos_token_id", v_.eos)) add(*id);
     if (const auto id = read_id("eot_token_id", v_.end_of_turn)) add(*id);
-    for (const std::string_view text : kStopTexts) {
-      const auto found = ids_.find(text);
-      if (found == ids_.end() || kind(static_cast<size_t>(found->second)) != BpeTokenizer::Kind::Control) continue;
-      add(found->second);
+    for (size_t i = 0; i < v_.tokens.size(); ++i) {
+      if (kind(i) == TokenKind::Special && ends_answers(v_.tokens[i])) add(static_cast<TokenId>(i));
     }
-    return stop;
   }
+
+  void name_tokens() {
+    const auto name = [&](const char* name, std::string_view key, std::optional<int64_t> given) {
+      if (const auto id = read_id(key, given)) p_->named_tokens.emplace(name, p_->tokens.text(*id));
+    };
+    name("bos_token", "bos_token_id", v_.bos);
+    name("eos_token", "eos_token_id", v_.eos);
+    name("unk_token", "unknown_token_id", v_.unknown);
+    name("pad_token", "padding_token_id", v_.padding);
+  }
+
+  static constexpr size_t kMostSplitBytes = 1024;  // of a token that merges make: each place in it is looked up
 
   const GgufVocabulary& v_;
   const ByteAlphabet alphabet_;
-  std::unordered_map<std::string_view, TokenId> ids_;  // by text as the file has it
+  std::unique_ptr<Pipeline> p_ = std::make_unique<Pipeline>();
+  std::optional<TokenId> unknown_;
 };
 
 }  // namespace
 
 std::unique_ptr<Tokenizer> Tokenizer::from_gguf(const GgufVocabulary& vocabulary) {
-  return std::make_unique<BpeTokenizer>(VocabularyReader(vocabulary).read());
+  return std::make_unique<Tokenizer>(VocabularyReader(vocabulary).read());
 }
 
 }  // namespace lockstep

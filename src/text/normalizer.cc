@@ -1,76 +1,141 @@
-// ICU composes; canonical ordering is done here first. ICU inserts each combining mark into its place one by one, which
-// is quadratic in a run of marks, and such a run may come from anybody; after a stable sort every insertion is an
-// append.
+// The steps, each from one string to the next.
 #include "text/normalizer.h"
 
-#include <unicode/bytestream.h>
-#include <unicode/normalizer2.h>
-#include <unicode/unistr.h>
-
 #include <algorithm>
-#include <vector>
+#include <utility>
 
-#include "base/error.h"
 #include "base/utf8.h"
 
 namespace lockstep {
 namespace {
 
-struct Mark {
-  char32_t character;
-  uint8_t combining_class;  // above 0
-};
+using namespace normalize;
 
-// Appends the marks of one run in canonical order and forgets them.
-void flush(std::vector<Mark>& marks, std::string& out) {
-  std::ranges::stable_sort(marks, {}, &Mark::combining_class);
-  for (const Mark& mark : marks) append_utf8(out, mark.character);
-  marks.clear();
-}
-
-// Normalisation form D: every character decomposed, every run of marks in canonical order.
-std::string decompose(const icu::Normalizer2& nfd, std::string_view text) {
+std::string without_marks(std::string_view text, bool (*is_dropped)(char32_t)) {
   std::string out;
   out.reserve(text.size());
-  std::vector<Mark> marks;
-  const auto put = [&](char32_t character) {
-    const uint8_t combining_class = nfd.getCombiningClass(static_cast<UChar32>(character));
-    if (combining_class > 0) {
-      marks.push_back({character, combining_class});
-    } else {
-      flush(marks, out);
-      append_utf8(out, character);
-    }
-  };
-  icu::UnicodeString parts;
-  while (!text.empty()) {
-    const size_t length = next_utf8(text).length;
-    const char32_t character = decode_utf8(text.substr(0, length));
-    text.remove_prefix(length);
-    if (!nfd.getDecomposition(static_cast<UChar32>(character), parts)) {
-      put(character);
-      continue;
-    }
-    for (int32_t i = 0; i < parts.length(); i = parts.moveIndex32(i, 1)) put(static_cast<char32_t>(parts.char32At(i)));
-  }
-  flush(marks, out);
+  for_each_character(text, [&](char32_t c, std::string_view bytes) {
+    if (!is_dropped(c)) out += bytes;
+  });
   return out;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for_each_character(text, [&](char32_t c, std::string_view) { append_lower_case(out, c); });
+  return out;
+}
+
+std::string replaced(std::string_view text, const Replace& step) {
+  std::vector<Pattern::Match> matches;
+  step.pattern.find(text, matches);
+  std::string out;
+  out.reserve(text.size());
+  size_t begin = 0;
+  for (const auto& match : matches) {
+    out.append(text, begin, match.begin - begin).append(step.content);
+    begin = match.end;
+  }
+  return out.append(text, begin);
+}
+
+// Controls leave, every kind of white space becomes a space.
+std::string cleaned(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for_each_character(text, [&](char32_t c, std::string_view bytes) {
+    if (c == '\t' || c == '\n' || c == '\r' || (is_white_space(c) && !is_other(c))) {
+      out += ' ';
+    } else if (c != 0 && c != 0xFFFD && !is_other(c)) {
+      out += bytes;
+    }
+  });
+  return out;
+}
+
+std::string with_spaces_around_chinese(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for_each_character(text, [&](char32_t c, std::string_view bytes) {
+    const bool chinese = is_chinese(c);
+    if (chinese) out += ' ';
+    out += bytes;
+    if (chinese) out += ' ';
+  });
+  return out;
+}
+
+struct Apply {
+  Normalizer::Text& t;
+  const ByteAlphabet& alphabet;
+
+  void operator()(NormalForm form) const { t.text = to_normal_form(t.text, form); }
+  void operator()(const LowerCase&) const { t.text = lower_case(t.text); }
+  void operator()(const StripAccents&) const { t.text = without_marks(t.text, is_mark); }
+  void operator()(const Replace& step) const { t.text = replaced(t.text, step); }
+  void operator()(const Prepend& step) const {
+    if (!t.text.empty()) t.text.insert(0, step.text);
+  }
+  void operator()(const Strip& step) const {
+    std::string_view rest = t.text;
+    if (step.left) {
+      while (!rest.empty() && is_white_space(first_character(rest).code)) {
+        rest.remove_prefix(first_character(rest).length);
+        t.cut_in_front = true;
+      }
+    }
+    if (step.right) {
+      while (!rest.empty() && is_white_space(last_character(rest).code))
+        rest.remove_suffix(last_character(rest).length);
+    }
+    t.text = std::string(rest);
+  }
+  void operator()(const Bert& step) const {
+    if (step.clean) t.text = cleaned(t.text);
+    if (step.spaces_around_chinese) t.text = with_spaces_around_chinese(t.text);
+    if (step.strip_accents) t.text = without_marks(to_normal_form(t.text, NormalForm::D), is_nonspacing_mark);
+    if (step.lower_case) t.text = lower_case(t.text);
+  }
+  void operator()(const ByteLevel&) const {
+    std::string out;
+    out.reserve(2 * t.text.size());
+    for (const char byte : t.text) out += alphabet.character(static_cast<uint8_t>(byte));
+    t.text = std::move(out);
+  }
+};
+
+// The most that is known of canonical forms is 7 bytes to 2 (U+0390), of compatible ones 4 bytes to 1.
+struct Shrinking {
+  std::optional<size_t> operator()(NormalForm) const { return 8; }
+  std::optional<size_t> operator()(const LowerCase&) const { return 4; }
+  std::optional<size_t> operator()(const StripAccents&) const { return std::nullopt; }
+  std::optional<size_t> operator()(const Strip&) const { return std::nullopt; }
+  std::optional<size_t> operator()(const Replace& step) const {
+    if (!step.literal_bytes || step.content.empty()) return std::nullopt;
+    return (*step.literal_bytes + step.content.size() - 1) / step.content.size();
+  }
+  std::optional<size_t> operator()(const Prepend&) const { return 1; }
+  std::optional<size_t> operator()(const Bert&) const { return std::nullopt; }
+  std::optional<size_t> operator()(const ByteLevel&) const { return 1; }
+};
+
 }  // namespace
 
-std::string to_nfc(std::string_view text) {
-  if (std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; })) return std::string(text);
-  UErrorCode error = U_ZERO_ERROR;
-  const icu::Normalizer2* const nfc = icu::Normalizer2::getNFCInstance(error);
-  const icu::Normalizer2* const nfd = icu::Normalizer2::getNFDInstance(error);
-  std::string composed;
-  if (U_SUCCESS(error)) {
-    icu::StringByteSink<std::string> sink(&composed);
-    nfc->normalizeUTF8(0, decompose(*nfd, text), sink, nullptr, error);
+Normalizer::Text Normalizer::apply(std::string_view text) const {
+  Text result{std::string(text), false};
+  for (const Step& step : steps_) std::visit(Apply{result, alphabet_}, step);
+  return result;
+}
+
+std::optional<size_t> Normalizer::most_shrinking() const {
+  size_t all = 1;
+  for (const Step& step : steps_) {
+    const auto one = std::visit(Shrinking(), step);
+    if (!one || *one > size_t{1} << 20 || all > size_t{1} << 20) return std::nullopt;
+    all *= *one;
   }
-  if (U_FAILURE(error)) fail(ErrorKind::Internal, "Unicode normalisation failed: {}", u_errorName(error));
-  return composed;
+  return all;
 }
 
 }  // namespace lockstep

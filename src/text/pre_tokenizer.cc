@@ -1,159 +1,205 @@
-// The table of patterns, and PCRE2 to run them.
-//
-// The patterns are those of the tokenizers' own definitions; all run in time linear in the text (no repeated group, and
-// where a repeat can give back characters the next alternative takes the whole run). They are written for Unicode,
-// where \s is the property White_Space. PCRE2's \s also holds U+180E, so it is spelt out before compiling.
+// The steps. A cut is made in two: what matches in a word, then what the behaviour makes of matches.
 #include "text/pre_tokenizer.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #include <algorithm>
-#include <array>
-#include <new>
 #include <utility>
 
-#include "base/error.h"
+#include "base/utf8.h"
+#include "text/unicode.h"
 
 namespace lockstep {
 namespace {
 
-using namespace std::string_view_literals;
+using namespace pre_tokenize;
 
-constexpr std::string_view kGpt2Words = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+// A stretch of a word; together they cover it.
+struct Part {
+  size_t begin, end;
+  bool matched;
+};
 
-constexpr std::array kGpt2{kGpt2Words};
-constexpr std::array kSmollm{R"(\p{N})"sv, kGpt2Words};
-constexpr std::array kLlama3{
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
-    R"(\s*[\r\n]+|\s+(?!\S)|\s+)"sv};
-constexpr std::array kQwen2{R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
-                            R"(\s*[\r\n]+|\s+(?!\S)|\s+)"sv};
-constexpr std::array kTekken{R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
-                             R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
-                             R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"sv};
-
-// "default" is not here on purpose: it is what converters wrote when they did not know the tokenizer.
-constexpr std::array<PreTokenizerRule, 8> kRules{{
-    // name        patterns nfc    whole  bos
-    {"gpt-2", kGpt2, false, false, false},
-    {"llama-bpe", kLlama3, false, true, true},
-    {"llama-v3", kLlama3, false, true, true},
-    {"llama3", kLlama3, false, true, true},
-    {"qwen2", kQwen2, true, false, false},
-    {"smollm", kSmollm, false, false, false},
-    {"starcoder", kSmollm, false, false, false},
-    {"tekken", kTekken, false, true, true},
-}};
-
-// Backtracking steps of one match; far above what a pattern needs on 1 GiB, so reaching it is an error.
-constexpr uint32_t kMatchLimit = 2'000'000'000;
-
-// Replaces \s and \S by the characters of White_Space (Unicode 4.1 and later), inside and outside of [...].
-std::string spell_out_white_space(std::string_view pattern) {
-  constexpr std::string_view kWhiteSpace =
-      R"(\x09-\x0D\x20\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
-  std::string out;
-  bool in_class = false;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    const char escaped = c == '\\' ? pattern[++i] : '\0';
-    if (c == '[') in_class = true;
-    if (c == ']') in_class = false;
-    if (escaped == 's') {
-      out += in_class ? std::string(kWhiteSpace) : fmt::format("[{}]", kWhiteSpace);
-    } else if (escaped == 'S') {
-      out += fmt::format("[^{}]", kWhiteSpace);
+// Joins or drops parts, and appends what remains. Only a match that does not follow a match joins its neighbour.
+void append_by_behavior(const std::vector<Part>& parts, Behavior behavior, std::vector<Pattern::Match>& out) {
+  const size_t first = out.size();
+  const auto is_joined = [&](size_t i) {
+    switch (behavior) {
+      case Behavior::Contiguous:
+        return i > 0 && parts[i].matched == parts[i - 1].matched;
+      case Behavior::MergedWithPrevious:
+        return i > 0 && parts[i].matched && !parts[i - 1].matched;
+      case Behavior::MergedWithNext:  // of the part before
+        return i > 0 && parts[i - 1].matched && !parts[i].matched;
+      default:
+        return false;
+    }
+  };
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (behavior == Behavior::Removed && parts[i].matched) continue;
+    if (is_joined(i) && out.size() > first) {
+      out.back().end = parts[i].end;
     } else {
-      out += c;
-      if (escaped != '\0') out += escaped;
+      out.push_back({parts[i].begin, parts[i].end});
     }
   }
-  return out;
 }
 
-[[noreturn]] void fail_pcre2(int error, std::string_view pattern) {
-  std::array<PCRE2_UCHAR, 128> text{};
-  pcre2_get_error_message(error, text.data(), text.size());
-  fail(ErrorKind::Internal, "the pre-tokenizer pattern {} cannot be used: {}", pattern,
-       reinterpret_cast<const char*>(text.data()));
+// Cuts every word: parts_of(word, parts) says what is matched in it, with offsets in the word.
+template <class PartsOf>
+void cut(Words& words, Behavior behavior, PartsOf parts_of) {
+  std::vector<Pattern::Match> finer;
+  finer.reserve(words.text.size() / 4);
+  std::vector<Part> parts;
+  const std::string_view text = words.text;
+  const size_t begin = words.ranges.empty() ? 0 : words.ranges.front().begin;
+  for (const auto& word : words.ranges) {
+    parts.clear();
+    parts_of(text.substr(word.begin, word.end - word.begin), parts);
+    for (Part& part : parts) part.begin += word.begin, part.end += word.begin;
+    append_by_behavior(parts, behavior, finer);
+  }
+  std::erase_if(finer, [](const auto& word) { return word.begin == word.end; });
+  words.ranges = std::move(finer);
+  if (words.ranges.empty() || words.ranges.front().begin != begin) words.first_begins_text = false;
 }
 
-struct Pcre2Free {
-  void operator()(pcre2_code* p) const { pcre2_code_free(p); }
-  void operator()(pcre2_match_data* p) const { pcre2_match_data_free(p); }
-  void operator()(pcre2_match_context* p) const { pcre2_match_context_free(p); }
+// Consecutive characters of equal class() are one part, matched as is_matched(class) says; `single`: each is one.
+template <class ClassOf>
+void parts_by_character(std::string_view word, std::vector<Part>& parts, bool single, ClassOf is_matched) {
+  size_t at = 0;
+  for_each_character(word, [&](char32_t c, std::string_view bytes) {
+    const bool matched = is_matched(c);
+    if (!parts.empty() && parts.back().matched == matched && !(single && matched)) {
+      parts.back().end = at + bytes.size();
+    } else {
+      parts.push_back({at, at + bytes.size(), matched});
+    }
+    at += bytes.size();
+  });
+}
+
+// Makes a new text of the words: append(word, index) adds the word as it shall be.
+template <class Append>
+void rewrite(Words& words, Append append) {
+  std::string text;
+  text.reserve(words.text.size() + words.text.size() / 4);
+  for (size_t i = 0; i < words.ranges.size(); ++i) {
+    auto& word = words.ranges[i];
+    const size_t begin = text.size();
+    append(std::string_view(words.text).substr(word.begin, word.end - word.begin), i, text);
+    word = {begin, text.size()};
+  }
+  words.text = std::move(text);
+}
+
+struct Apply {
+  Words& words;
+  const ByteAlphabet& alphabet;
+
+  void operator()(const Split& step) const {
+    std::vector<Pattern::Match> matches;
+    cut(words, step.behavior, [&](std::string_view word, std::vector<Part>& parts) {
+      matches.clear();
+      step.pattern.find(word, matches);
+      size_t end = 0;
+      for (const auto& match : matches) {
+        if (match.begin > end) parts.push_back({end, match.begin, step.invert});
+        parts.push_back({match.begin, match.end, !step.invert});
+        end = match.end;
+      }
+      if (end < word.size()) parts.push_back({end, word.size(), step.invert});
+    });
+  }
+
+  void operator()(const SplitAtClass& step) const {
+    cut(words, step.behavior, [&](std::string_view word, std::vector<Part>& parts) {
+      parts_by_character(word, parts, true, [&](char32_t c) {
+        switch (step.members) {
+          case Class::WhiteSpace:
+            return is_white_space(c);
+          case Class::Numeric:
+            return is_numeric(c);
+          case Class::Punctuation:
+            return is_punctuation(c);
+          case Class::Delimiter:
+            return c == step.delimiter;
+        }
+        return false;
+      });
+    });
+  }
+
+  void operator()(const WordsAndSymbols&) const {
+    const auto by = [&](bool (*is_matched)(char32_t), Behavior behavior) {
+      cut(words, behavior,
+          [&](std::string_view word, std::vector<Part>& parts) { parts_by_character(word, parts, false, is_matched); });
+    };
+    // Joiners are word characters, so no white space is.
+    by(is_white_space, Behavior::Removed);
+    by(is_word, Behavior::Isolated);
+  }
+
+  void operator()(const PrefixSpace&) const {
+    rewrite(words, [](std::string_view word, size_t, std::string& text) {
+      if (!word.starts_with(' ')) text += ' ';
+      text += word;
+    });
+  }
+
+  void operator()(const Metaspace& step) const {
+    rewrite(words, [&](std::string_view word, size_t index, std::string& text) {
+      const bool wanted =
+          step.prepend == Prepend::Always || (step.prepend == Prepend::First && index == 0 && words.first_begins_text);
+      if (wanted && !word.starts_with(' ') && !word.starts_with(step.replacement)) text += step.replacement;
+      for (const char byte : word) {
+        if (byte == ' ') {
+          text += step.replacement;
+        } else {
+          text += byte;
+        }
+      }
+    });
+    if (!step.split) return;
+    (*this)(Split{Pattern::literal(step.replacement), Behavior::MergedWithNext, false});
+  }
+
+  void operator()(const CutBeforeMark& step) const {
+    cut(words, Behavior::Isolated, [&](std::string_view word, std::vector<Part>& parts) {
+      size_t begin = 0;
+      for (size_t at = word.find(step.mark, 1); at != word.npos; at = word.find(step.mark, at + 1)) {
+        const char32_t before = last_character(word.substr(begin, at - begin)).code;
+        if (std::ranges::binary_search(step.joined, before)) continue;
+        parts.push_back({begin, at, false});
+        begin = at;
+      }
+      parts.push_back({begin, word.size(), false});
+    });
+  }
+
+  void operator()(const ByteLevel&) const {
+    rewrite(words, [&](std::string_view word, size_t, std::string& text) {
+      for (const char byte : word) text += alphabet.character(static_cast<uint8_t>(byte));
+    });
+  }
 };
-template <class T>
-using Pcre2Ptr = std::unique_ptr<T, Pcre2Free>;
+
+struct DropsText {
+  bool operator()(const Split& step) const { return step.behavior == Behavior::Removed; }
+  bool operator()(const SplitAtClass& step) const { return step.behavior == Behavior::Removed; }
+  bool operator()(const WordsAndSymbols&) const { return true; }
+  template <class Other>
+  bool operator()(const Other&) const {
+    return false;
+  }
+};
 
 }  // namespace
 
-const PreTokenizerRule* find_pre_tokenizer(std::string_view name) {
-  const auto* const found = std::ranges::find(kRules, name, &PreTokenizerRule::name);
-  return found == kRules.end() ? nullptr : found;
+void PreTokenizer::apply(Words& words) const {
+  for (const Step& step : steps_) std::visit(Apply{words, alphabet_}, step);
 }
 
-std::string known_pre_tokenizers() {
-  std::string names;
-  for (const PreTokenizerRule& rule : kRules) names += fmt::format("{}{}", names.empty() ? "" : ", ", rule.name);
-  return names;
-}
-
-class PreTokenizer::Pattern {
- public:
-  explicit Pattern(std::string_view pattern) : pattern_(pattern) {
-    const std::string spelt = spell_out_white_space(pattern);
-    int error = 0;
-    PCRE2_SIZE offset = 0;
-    code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(spelt.data()), spelt.size(), PCRE2_UTF | PCRE2_UCP, &error,
-                              &offset, nullptr));
-    if (!code_) fail_pcre2(error, pattern);
-    pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // where there is no JIT, pcre2_match interprets
-    limits_.reset(pcre2_match_context_create(nullptr));
-    if (!limits_) throw std::bad_alloc();
-    pcre2_set_match_limit(limits_.get(), kMatchLimit);
-  }
-
-  // Appends the pieces of text. The caller answers for valid UTF-8.
-  void split(std::string_view text, pcre2_match_data* match, std::vector<std::string_view>& pieces) const {
-    const PCRE2_SIZE* const span = pcre2_get_ovector_pointer(match);  // [begin, end) of the last match
-    size_t begin = 0;
-    while (begin < text.size()) {
-      const int found = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), begin,
-                                    PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, match, limits_.get());
-      if (found == PCRE2_ERROR_NOMATCH) break;
-      if (found < 0) fail_pcre2(found, pattern_);
-      if (span[0] > begin) pieces.push_back(text.substr(begin, span[0] - begin));
-      pieces.push_back(text.substr(span[0], span[1] - span[0]));
-      begin = span[1];
-    }
-    if (begin < text.size()) pieces.push_back(text.substr(begin));
-  }
-
- private:
-  std::string_view pattern_;
-  Pcre2Ptr<pcre2_code> code_;
-  Pcre2Ptr<pcre2_match_context> limits_;
-};
-
-PreTokenizer::PreTokenizer(const PreTokenizerRule& rule) {
-  for (const std::string_view pattern : rule.patterns) patterns_.emplace_back(pattern);
-}
-PreTokenizer::~PreTokenizer() = default;
-PreTokenizer::PreTokenizer(PreTokenizer&&) noexcept = default;
-
-std::vector<std::string_view> PreTokenizer::split(std::string_view text) const {
-  std::vector<std::string_view> pieces;
-  if (!text.empty()) pieces.push_back(text);
-  const Pcre2Ptr<pcre2_match_data> match(pcre2_match_data_create(1, nullptr));
-  if (!match) throw std::bad_alloc();
-  for (const Pattern& pattern : patterns_) {
-    std::vector<std::string_view> finer;
-    for (const std::string_view piece : pieces) pattern.split(piece, match.get(), finer);
-    pieces = std::move(finer);
-  }
-  return pieces;
+bool PreTokenizer::drops_text() const {
+  return std::ranges::any_of(steps_, [](const Step& step) { return std::visit(DropsText(), step); });
 }
 
 }  // namespace lockstep

@@ -1,43 +1,72 @@
-// Cutting text into pieces that merges never cross ("pre-tokenization"), by the patterns that GGUF files name in
-// tokenizer.ggml.pre.
+// Cutting a text into words, which tokens never cross ("pre-tokenization"): a list of steps, as data.
 #pragma once
 
-#include <memory>
-#include <span>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
+
+#include "text/byte_alphabet.h"
+#include "text/pattern.h"
 
 namespace lockstep {
 
-// All that depends on tokenizer.ggml.pre, as data.
-struct PreTokenizerRule {
-  std::string_view name;
-  std::span<const std::string_view> patterns;  // applied one after another, each within the pieces of the last
-  bool nfc;                                    // text is normalised first
-  bool whole_pieces;                           // a piece that is a token is taken as it is, whatever the merges say
-  bool add_bos;                                // a prompt begins with bos where tokenizer.ggml.add_bos_token is absent
+// The words of a text, in order, none empty. Words need not cover it.
+struct Words {
+  std::string text;
+  std::vector<Pattern::Match> ranges;  // in text
+  bool first_begins_text = false;      // the first word begins where the caller's text does
 };
 
-// nullptr when the name is not known.
-const PreTokenizerRule* find_pre_tokenizer(std::string_view name);
-// "gpt-2, llama-bpe, ...", for messages.
-std::string known_pre_tokenizers();
+namespace pre_tokenize {
 
-// The compiled patterns of one rule. split() may be called by several threads at once.
+// What happens to the matches of a pattern.
+enum class Behavior : uint8_t { Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous };
+
+struct Split {
+  Pattern pattern;
+  Behavior behavior;
+  bool invert;  // what lies between matches is what counts as matched
+};
+// Every character of the class is a match.
+enum class Class : uint8_t { WhiteSpace, Numeric, Punctuation, Delimiter };
+struct SplitAtClass {
+  Class members;
+  Behavior behavior;
+  char32_t delimiter = 0;  // of Class::Delimiter
+};
+struct WordsAndSymbols {};  // runs of word characters and runs of what is neither word nor white space
+struct PrefixSpace {};      // a space before every word that does not begin with one
+enum class Prepend : uint8_t { Never, First, Always };
+struct Metaspace {
+  std::string replacement;  // one character, which stands for a space
+  Prepend prepend;
+  bool split;  // before every replacement
+};
+struct ByteLevel {};  // every byte as its character of the byte alphabet
+// Before every mark, but behind one of `joined`: cuts where no token lies across, which only saves time.
+struct CutBeforeMark {
+  std::string mark;
+  std::vector<char32_t> joined;  // sorted
+};
+using Step = std::variant<Split, SplitAtClass, WordsAndSymbols, PrefixSpace, Metaspace, ByteLevel, CutBeforeMark>;
+
+}  // namespace pre_tokenize
+
 class PreTokenizer {
  public:
-  explicit PreTokenizer(const PreTokenizerRule& rule);
-  ~PreTokenizer();
-  PreTokenizer(PreTokenizer&&) noexcept;
+  PreTokenizer() = default;
+  explicit PreTokenizer(std::vector<pre_tokenize::Step> steps) : steps_(std::move(steps)) {}
 
-  // Valid UTF-8 in; the pieces, none empty, are the text in order. Every match of a pattern and every stretch between
-  // two matches is a piece.
-  std::vector<std::string_view> split(std::string_view text) const;
+  // words.text is valid UTF-8; at first it is one word.
+  void apply(Words& words) const;
+  // Text may be left out between words.
+  bool drops_text() const;
 
  private:
-  class Pattern;
-  std::vector<Pattern> patterns_;
+  std::vector<pre_tokenize::Step> steps_;
+  ByteAlphabet alphabet_;
 };
 
 }  // namespace lockstep

@@ -11,17 +11,19 @@ import subprocess
 from byte_vocabulary import with_byte_vocabulary
 from program import BINARY, VERSION, ProgramTest, lockstep, main
 
-COMMANDS = ["generate", "inspect", "verify", "logits", "tokenize", "detokenize"]
+COMMANDS = ["generate", "chat", "inspect", "verify", "logits", "tokenize", "detokenize"]
 TEXT = {"-p", "--prompt", "-f", "--file", "--parse-special"}
 MODES = {"--tp-embedding-mode", "--tp-lm-head-mode", "--tp-reduce", "--activations", "--kv-dtype"}
 SIZES = {"--tp-size", "--tp-split"}
 STEPS = {"--threads", "--ctx", "--prefill-chunk"}
 GROUP = {"--stall-ms", "--no-pin"}
+DRAWING = {"--temp", "--top-k", "--top-p", "--min-p", "--seed", "--logit-bias", "--repeat-penalty", "--presence-penalty",
+           "--frequency-penalty", "-n", "--max-tokens"}  # fmt: skip
+CHAT = {"--system", "--chat-template", "--chat-template-kwargs"}
 CONTRACT = {  # what scripts rely on; more is welcome
-    "generate": TEXT | MODES | SIZES | STEPS | GROUP | {"--tokens", "-n", "--max-tokens", "--temp", "--top-k", "--top-p",
-                                                        "--min-p", "--seed", "--ignore-eos", "--stop", "--logit-bias",
-                                                        "--repeat-penalty", "--presence-penalty",
-                                                        "--frequency-penalty", "--logprobs", "--trace"},
+    "generate": TEXT | MODES | SIZES | STEPS | GROUP | DRAWING | CHAT | {"--chat", "--tokens", "--ignore-eos", "--stop",
+                                                                         "--logprobs", "--trace"},
+    "chat": MODES | SIZES | STEPS | GROUP | DRAWING | CHAT | {"--thoughts"},
     "inspect": MODES | SIZES,
     "verify": TEXT | MODES | GROUP | {"--tokens", "--tp-sizes", "--tp-splits", "--chunks", "--batches", "--threads",
                                       "--ctx", "--seed"},
@@ -56,7 +58,8 @@ class UsageTest(ProgramTest):
     def test_help_lists_the_contract(self):
         for command in COMMANDS:
             listed = {name for names in self.flags_of(command) for name in names.split(",")}
-            self.assertLessEqual({"-m", "--model", "--json", "--quiet", "--log-level"} | CONTRACT[command], listed, command)
+            everywhere = {"-m", "--model", "--quiet", "--log-level"} | ({"--json"} if command != "chat" else set())
+            self.assertLessEqual(everywhere | CONTRACT[command], listed, command)
 
     def test_help_says_which_numbers_are_allowed(self):
         for command in COMMANDS:
@@ -72,7 +75,7 @@ class UsageTest(ProgramTest):
     def test_every_flag_of_the_help_is_accepted(self):
         """Under each of its names, with its default or each of the values that the help offers."""
         words = {"PATH": [self.model], "TEXT": ["x"], "FILE": [self.folder / "prompt"], "N,N,...": ["1,1"],
-                 "N,N;...": ["1,1"], "ID:V": ["1:-0.5"], "FILE.npy": [self.folder / "accepted.npy"],
+                 "N,N;...": ["1,1"], "ID:V": ["1:-0.5"], "JSON": ['{"a": 1}'], "FILE.npy": [self.folder / "accepted.npy"],
                  "FILE.json": [self.folder / "accepted.json"]}  # fmt: skip
         (self.folder / "prompt").write_text("x")
         for command in COMMANDS:
@@ -83,9 +86,14 @@ class UsageTest(ProgramTest):
                 else:
                     values = words.get(value) or [word for word in value.split("|") if word != "N"]
                 base = [] if "--model" in names else ["-m", self.model]
-                if names == "--parse-special":
+                of_chat = command == "generate" and names in {"--chat", *CHAT}
+                if command == "chat" or of_chat:
+                    base += ["--chat-template", self.folder / "prompt"] if names != "--chat-template" else []
+                if of_chat:
+                    base += ["-p", "x", *(["--chat"] if names != "--chat" else [])]
+                elif names == "--parse-special":
                     base += ["-p", "x"]
-                elif command not in ("inspect", "verify") and names.split(",")[-1] not in ("--prompt", "--file", "--tokens"):
+                elif command not in ("inspect", "verify", "chat") and names.split(",")[-1] not in ("--prompt", "--file", "--tokens"):
                     base += ["--tokens", "1"] if command != "tokenize" else ["-p", "x"]
                 base += ["-n", "1"] if command == "generate" and "--max-tokens" not in names else []
                 base += ["--json"] if names == "--logprobs" else []

@@ -102,6 +102,32 @@ TEST_F(EngineSampling, ACallbackEndsTheGeneration) {
   EXPECT_EQ(steps, 5);
 }
 
+// Before the prompt has been read to its end, and while tokens come; another request goes on.
+TEST_F(EngineSampling, ACancelledRequestEndsAfterTheStep) {
+  EngineOptions small = options();
+  small.prefill_chunk = 4;
+  small.max_sequences = 2;
+  Engine chunks(*model.checkpoint, model.spec, small);
+  for (const int64_t last : {3, 25}) {  // the position after which it is cancelled
+    std::stop_source source;
+    std::vector<Request> requests{request({}), request({})};
+    Request& asked = requests[0];
+    asked.tokens.assign(20, 7);
+    asked.cancel = source.get_token();
+    int64_t seen = 0;
+    asked.on_logits = [&](int64_t position, std::span<const float>) {
+      seen = position;
+      if (position == last) source.request_stop();
+    };
+    auto futures = chunks.submit(std::move(requests));
+    const Completion completion = futures[0].get();
+    EXPECT_EQ(completion.reason, FinishReason::Cancelled);
+    EXPECT_EQ(seen, last);
+    EXPECT_EQ(completion.tokens.size(), last < 19 ? 0U : static_cast<size_t>(last - 19));
+    EXPECT_EQ(futures[1].get().tokens, run({}).tokens);
+  }
+}
+
 TEST_F(EngineSampling, RefusesABiasOutsideTheVocabulary) {
   for (const int32_t token : {-1, 257, INT32_MAX}) {
     try {

@@ -42,6 +42,7 @@ constexpr size_t kMostWord = 24;    // bytes
 class Vocabulary {
  public:
   explicit Vocabulary(FuzzedDataProvider& choices) : choices_(choices) {
+    model_ = choices.ConsumeIntegralInRange(0, 2) == 0 ? "llama" : "gpt2";
     pre_ = choices.PickValueInArray(kPre);
     broken_ = choices.ConsumeIntegralInRange(0, 7) == 0;
     add_bytes();
@@ -54,10 +55,17 @@ class Vocabulary {
     merge_views_.assign(merges_.begin(), merges_.end());
     GgufVocabulary v;
     v.file = "fuzz.gguf";
-    v.model = "gpt2";
+    v.model = model_;
     v.pre = pre_;
     v.tokens = token_views_;
     v.types = types_;
+    if (v.model == "llama") {
+      scores_.clear();
+      for (size_t i = 0; i < tokens_.size(); ++i) scores_.push_back(choices_.ConsumeIntegralInRange(-9, 9));
+      if (broken_ && choices_.ConsumeBool()) scores_.push_back(0);
+      if (choices_.ConsumeBool()) v.add_space_prefix = choices_.ConsumeBool();
+    }
+    v.scores = scores_;
     v.merges = merge_views_;
     for (const auto id : {&GgufVocabulary::bos, &GgufVocabulary::eos, &GgufVocabulary::unknown,
                           &GgufVocabulary::padding, &GgufVocabulary::end_of_turn}) {
@@ -72,8 +80,13 @@ class Vocabulary {
   }
 
  private:
-  // Every byte, or all but some.
+  // Every byte, or all but some, each as its model has it.
   void add_bytes() {
+    if (model_ == "llama") {
+      for (int byte = choices_.ConsumeBool() ? 0 : 200; byte < 256; ++byte) add(fmt::format("<0x{:02X}>", byte), 6);
+      for (const char* text : {"\xE2\x96\x81", "a", "e", "t", "\xC3\xA9", "\xE2\x96\x81t"}) add(text, 1);
+      return;
+    }
     const bool all = choices_.ConsumeIntegralInRange(0, 3) > 0;
     const auto gone = all ? "" : choices_.ConsumeRandomLengthString(kMostWord);
     for (int byte = 0; byte < 256; ++byte) {
@@ -136,7 +149,8 @@ class Vocabulary {
 
   FuzzedDataProvider& choices_;
   const ByteAlphabet alphabet_;
-  std::string pre_;
+  std::string model_, pre_;
+  std::vector<double> scores_;
   bool broken_ = false;
   std::vector<std::string> tokens_, merges_;
   std::vector<int64_t> types_;
@@ -195,6 +209,16 @@ void check_encode(const Tokenizer& tokenizer, bool normalises, std::string_view 
   check_stream(tokenizer, ids);
 }
 
+// Marks become spaces, and what is unknown a token, so the text does not come back.
+void check_sentence_piece(const Tokenizer& tokenizer, std::string_view text, SpecialTokens special) {
+  const auto ids = tokenizer.encode(text, special);
+  for (const TokenId id : ids) require(id >= 0 && id < tokenizer.vocab_size(), "ids lie in the vocabulary");
+  if (!tokenizer.first_lost_byte(text, special)) {
+    require(text.size() / tokenizer.most_bytes_per_token() <= ids.size(), "a token stands for no more than it may");
+  }
+  check_stream(tokenizer, ids);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -216,7 +240,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check_stream(*tokenizer, ids);
   const auto text = choices.ConsumeRemainingBytesAsString();
   for (const auto special : {SpecialTokens::AsText, SpecialTokens::Parse}) {
-    check_encode(*tokenizer, view.pre == "qwen2", text, special);
+    if (view.model == "llama") {
+      check_sentence_piece(*tokenizer, text, special);
+    } else {
+      check_encode(*tokenizer, view.pre == "qwen2", text, special);
+    }
   }
   return 0;
 }

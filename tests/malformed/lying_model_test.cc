@@ -140,7 +140,7 @@ const std::string kTokens = "tokenizer.ggml.tokens";
 
 const std::vector<Lie> kVocabularies{
     {"fewer_embeddings_than_tokens", [](TinyLlama& m) { m.embeddings = 200; },
-     "tokenizer.ggml.tokens has 257 entries, but the model has 200 token embeddings"},
+     "the tokenizer has 257 tokens, but the model has 200 token embeddings"},
     {"no_tokens", [](TinyLlama& m) { m.tokens.clear(), m.types.clear(); }, "tokenizer.ggml.tokens is empty"},
     {"empty_token", [](TinyLlama& m) { m.tokens[97] = ""; }, "tokenizer.ggml.tokens[97] is empty"},
     {"empty_control_token", [](TinyLlama& m) { m.tokens[256] = ""; }, "tokenizer.ggml.tokens[256] is empty"},

@@ -1,5 +1,5 @@
-"""Makes tests/fixtures/text/PRE.json: small byte-level BPE vocabularies, trained here, with what Hugging Face `tokenizers`
-makes of some strings.
+"""Makes tests/fixtures/text/PRE.json: small byte-level BPE vocabularies as GGUF files hold them, trained here, with what Hugging
+Face `tokenizers` makes of some strings; and sentence_piece.json and no_prefix.json, the same of vocabularies with scores.
 
     python tests/oracle/make_tokenizer_fixtures.py
 
@@ -70,6 +70,52 @@ def train(pre, size, all_bytes):
     }
 
 
+def train_sentence_piece(add_space_prefix):
+    """A vocabulary as SentencePiece has it: special tokens, one for each byte, and pieces whose scores are their order."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")
+    corpus = (tokenizer_strings.PROSE + tokenizer_strings.CODE + tokenizer_strings.URLS) * 4
+    tokenizer.train_from_iterator(corpus, trainers.BpeTrainer(vocab_size=700, limit_alphabet=90, show_progress=False))
+    pieces = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get)
+    groups = [
+        (["<unk>"], oracle.UNKNOWN),
+        (["<s>", "</s>", "<start>"], oracle.CONTROL),
+        (["  ", "   ", "    ", "<think>", "\n\n"], oracle.USER_DEFINED),
+        ([f"<0x{byte:02X}>" for byte in range(256)], oracle.BYTE),
+        ([piece for piece in pieces if piece not in ("▁▁", "▁▁▁", "▁▁▁▁", "\n\n")], oracle.NORMAL),
+    ]
+    tokens = [token for group, _ in groups for token in group]
+    return {
+        "model": "llama",
+        "tokens": tokens,
+        "types": [kind for group, kind in groups for _ in group],
+        "scores": [float(-i) for i in range(len(tokens))],
+        "bos": 1,
+        "eos": 2,
+        "unknown": 0,
+        "add_space_prefix": add_space_prefix,
+    }
+
+
+def sentence_piece_fixture(add_space_prefix, seed):
+    vocabulary = train_sentence_piece(add_space_prefix)
+    tokenizer = oracle.build(vocabulary)
+    special = ["<s>", "</s>", "<start>", "<think>", "<unk>"]
+    encode, decode = [], []
+    for text in [*special, "  a", "a  b   c", *tokenizer_strings.strings(200, seed, special, long_size=200)]:
+        ids = oracle.encode(tokenizer, text, parse=True)
+        shown = tokenizer.decode(ids, skip_special_tokens=False)
+        encode.append({"text": text, "parse": ids, "as_text": oracle.encode(tokenizer, text, parse=False), "shown": shown})
+    rng = random.Random(seed)
+    for _ in range(100):
+        ids = rng.choices([*range(9), *range(9, len(vocabulary["tokens"]), 3)], k=rng.randint(1, 30))
+        texts = [tokenizer.decode(ids, skip_special_tokens=hide) for hide in (False, True)]
+        decode.append({"ids": ids, "shown": texts[0], "hidden": texts[1]})
+    made_with = {"tokenizers": tokenizers.__version__, "python": platform.python_version(), "seed": seed}
+    return {"made_with": made_with, "vocabulary": vocabulary, "encode": encode, "decode": decode}
+
+
 def runs(ids):
     return [[i, len(list(group))] for i, group in itertools.groupby(ids)]
 
@@ -116,6 +162,10 @@ def main():
     ):
         path = OUT / f"{pre}.json"
         path.write_text(json.dumps(fixture(pre, 700, all_bytes, seed), separators=(",", ":")) + "\n")
+        print(path.name, path.stat().st_size, "bytes")
+    for name, add_space_prefix in (("sentence_piece", True), ("no_prefix", False)):
+        path = OUT / f"{name}.json"
+        path.write_text(json.dumps(sentence_piece_fixture(add_space_prefix, 7), separators=(",", ":")) + "\n")
         print(path.name, path.stat().st_size, "bytes")
 
 

@@ -1,5 +1,7 @@
-// tokenize_lines VOCABULARY.json parse|text: reads one text a line, as hexadecimal bytes, and writes one JSON object a
-// line: its ids and, as hexadecimal bytes, what they decode to. For tests/parity/tokenizer_parity.py.
+// tokenize_lines FILE parse|text: reads lines and writes one JSON object for each. FILE is a tokenizer.json, or a
+// vocabulary as tests/oracle/tokenizer_oracle.py writes it. A line is a text, as hexadecimal bytes: its ids, and what
+// they decode to; or ids, "[1,2]": their text with special tokens shown and hidden, and the same by StreamDecoder.
+// Texts are written as hexadecimal bytes. For tests/parity/tokenizer_parity.py.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,11 +9,13 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "text/vocabulary_json.h"
 
 namespace lockstep {
@@ -34,11 +38,40 @@ std::string to_hex(std::string_view bytes) {
   return hex;
 }
 
-void run(const std::string& file, SpecialTokens special) {
+std::unique_ptr<Tokenizer> read(const std::string& file) {
   std::ifstream stream(file);
-  VocabularyJson vocabulary(nlohmann::json::parse(stream));
-  const auto tokenizer = Tokenizer::from_gguf(vocabulary.view());
+  const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  if (!text.starts_with("{\"vocabulary\"")) {
+    TokenizerFiles files;
+    files.tokenizer = {file, text};
+    return Tokenizer::from_files(files);
+  }
+  VocabularyJson vocabulary(nlohmann::json::parse(text).at("vocabulary"));
+  return Tokenizer::from_gguf(vocabulary.view());
+}
+
+std::string streamed(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, bool show_special) {
+  StreamDecoder decoder(tokenizer, show_special);
+  std::string text;
+  for (const TokenId id : ids) {
+    const std::string piece = decoder.push(id);
+    if (!is_utf8(piece)) throw std::runtime_error("a piece of a stream is no UTF-8");
+    text += piece;
+  }
+  return text + decoder.finish();
+}
+
+void run(const std::string& file, SpecialTokens special) {
+  const auto tokenizer = read(file);
   for (std::string line; std::getline(std::cin, line);) {
+    if (line.starts_with('[')) {
+      const std::vector<TokenId> ids = nlohmann::json::parse(line);
+      const auto decoded = [&](bool show) { return to_hex(tokenizer->decode(ids, show)); };
+      const auto stream = [&](bool show) { return to_hex(streamed(*tokenizer, ids, show)); };
+      fmt::print("{{\"shown\": \"{}\", \"hidden\": \"{}\", \"shown_stream\": \"{}\", \"hidden_stream\": \"{}\"}}\n",
+                 decoded(true), decoded(false), stream(true), stream(false));
+      continue;
+    }
     const auto ids = tokenizer->encode(from_hex(line), special);
     fmt::print("{{\"ids\": [{}], \"decoded\": \"{}\"}}\n", fmt::join(ids, ","), to_hex(tokenizer->decode(ids, true)));
   }
@@ -50,7 +83,7 @@ void run(const std::string& file, SpecialTokens special) {
 int main(int argc, char** argv) {
   const std::string_view mode = argc == 3 ? argv[2] : "";
   if (mode != "parse" && mode != "text") {
-    fmt::print(stderr, "usage: tokenize_lines VOCABULARY.json parse|text\n");
+    fmt::print(stderr, "usage: tokenize_lines FILE parse|text\n");
     return 2;
   }
   try {

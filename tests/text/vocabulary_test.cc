@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -52,7 +53,12 @@ TEST_P(Refused, WithAMessageThatNamesIt) {
 }
 
 const std::vector<Refusal> kRefusals{
-    {"Model", [](auto& v) { v.model = "llama"; }, ErrorKind::Unsupported, "tokenizer.ggml.model is 'llama'; the known"},
+    {"Model", [](auto& v) { v.model = "t5"; }, ErrorKind::Unsupported,
+     "tokenizer.ggml.model is 't5'; the known ones are gpt2 (byte-level BPE) and llama (SentencePiece BPE)"},
+    {"NoScores", [](auto& v) { v.model = "llama"; }, ErrorKind::Malformed,
+     "tokenizer.ggml.scores has 0 entries for the 8 of tokenizer.ggml.tokens"},
+    {"ScoreNan", [](auto& v) { v.model = "llama", v.scores.assign(8, 0), v.scores[2] = NAN; }, ErrorKind::Malformed,
+     "tokenizer.ggml.scores[2] is nan"},
     {"UnknownPre", [](auto& v) { v.pre = "new\nthing"; }, ErrorKind::Unsupported,
      "tokenizer.ggml.pre is 'new\\nthing'; the known ones are gpt-2, llama-bpe, llama-v3, llama3, qwen2, smollm"},
     {"MissingPre", [](auto& v) { v.pre = ""; }, ErrorKind::Unsupported, "tokenizer.ggml.pre is missing"},
@@ -160,30 +166,46 @@ TEST(Vocabulary, BytesWithoutATokenLeaveNothing) {
   EXPECT_TRUE(tokenizer->encode("z\xFF", SpecialTokens::Parse).empty());
 }
 
+std::vector<TokenId> stop_tokens(const GgufVocabulary& vocabulary) {
+  const auto tokenizer = Tokenizer::from_gguf(vocabulary);
+  return {tokenizer->stop_tokens().begin(), tokenizer->stop_tokens().end()};
+}
+
 TEST(Vocabulary, StopTokensAreEosEndOfTurnAndKnownControlTokens) {
   VocabularyJson json = small();
   GgufVocabulary vocabulary = json.view();
-  EXPECT_THAT(Tokenizer::from_gguf(vocabulary)->stop_tokens(), UnorderedElementsAre(6, 5));
+  EXPECT_THAT(stop_tokens(vocabulary), UnorderedElementsAre(6, 5));
   vocabulary.end_of_turn = 4;
-  EXPECT_THAT(Tokenizer::from_gguf(vocabulary)->stop_tokens(), UnorderedElementsAre(6, 5, 4));
+  EXPECT_THAT(stop_tokens(vocabulary), UnorderedElementsAre(6, 5, 4));
   json.types[5] = 1;  // the text alone, not a control token
-  EXPECT_THAT(Tokenizer::from_gguf(json.view())->stop_tokens(), UnorderedElementsAre(6));
+  EXPECT_THAT(stop_tokens(json.view()), UnorderedElementsAre(6));
 }
 
 TEST(Vocabulary, AddBosIsTheFilesWordOrTheFamilys) {
   VocabularyJson json = small();
   GgufVocabulary vocabulary = json.view();
-  EXPECT_FALSE(Tokenizer::from_gguf(vocabulary)->add_bos());
+  const auto prefix = [&] {
+    const auto tokenizer = Tokenizer::from_gguf(vocabulary);
+    return std::vector<TokenId>(tokenizer->prefix().begin(), tokenizer->prefix().end());
+  };
+  EXPECT_THAT(prefix(), ElementsAre());
   EXPECT_EQ(Tokenizer::from_gguf(vocabulary)->bos(), 7);
   vocabulary.pre = "llama-bpe";
-  EXPECT_TRUE(Tokenizer::from_gguf(vocabulary)->add_bos());
+  EXPECT_THAT(prefix(), ElementsAre(7));
   vocabulary.add_bos = false;
-  EXPECT_FALSE(Tokenizer::from_gguf(vocabulary)->add_bos());
+  EXPECT_THAT(prefix(), ElementsAre());
   vocabulary.add_bos = true;
   vocabulary.bos.reset();
   EXPECT_THROW(Tokenizer::from_gguf(vocabulary), Error);
   vocabulary.add_bos.reset();
-  EXPECT_FALSE(Tokenizer::from_gguf(vocabulary)->add_bos());
+  EXPECT_THAT(prefix(), ElementsAre());
+}
+
+TEST(Vocabulary, NamesItsSpecialTokens) {
+  VocabularyJson json = small();
+  const auto tokenizer = Tokenizer::from_gguf(json.view());
+  EXPECT_THAT(tokenizer->named_tokens(),
+              ElementsAre(testing::Pair("bos_token", "<s>"), testing::Pair("eos_token", "<|im_end|>")));
 }
 
 TEST(Vocabulary, TypesMayBeAbsent) {
@@ -223,6 +245,18 @@ TEST(Vocabulary, TellsTheFirstByteWithoutAToken) {
   json.tokens[3] = "q", json.tokens[4] = "w";
   EXPECT_EQ(lost("ae\xCC\x81"), nothing);
   EXPECT_EQ(lost("ae"), std::pair(1, 0x65));
+}
+
+// A user-defined token is its own text, even where each of its characters would stand for a byte in a normal one.
+TEST(Vocabulary, UserDefinedTokensAreNoBytes) {
+  VocabularyJson json = small();
+  json.pre = "llama-bpe";  // pieces that are tokens are taken whole
+  json.tokens = {"\u0100", "a", "\u0100\u0100"}, json.types = {1, 1, 4};
+  json.merges.clear(), json.bos = json.eos = std::nullopt;
+  const auto tokenizer = Tokenizer::from_gguf(json.view());
+  EXPECT_THAT(tokenizer->encode(std::string(2, '\0'), SpecialTokens::AsText), ElementsAre(0, 0));
+  EXPECT_THAT(tokenizer->encode("\u0100\u0100", SpecialTokens::AsText), ElementsAre(2));
+  EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{2}, false), "\u0100\u0100");
 }
 
 TEST(Vocabulary, ATokenStandsForItsBytesAtMost) {

@@ -1,12 +1,12 @@
 // Building and running the automaton.
-#include "text/special_tokens.h"
+#include "text/token_finder.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace lockstep {
 
-SpecialTokenFinder::SpecialTokenFinder(const std::vector<Token>& tokens) : nodes_(1) {
+TokenFinder::TokenFinder(const std::vector<Token>& tokens) : nodes_(1) {
   std::vector<std::vector<std::pair<State, uint8_t>>> edges_by_depth;  // where they begin: breadth-first order
   for (const Token& token : tokens) {
     State state = 0;
@@ -21,39 +21,40 @@ SpecialTokenFinder::SpecialTokenFinder(const std::vector<Token>& tokens) : nodes
       }
       state = next;
     }
+    if (nodes_[state].length > 0) continue;
     nodes_[state].length = static_cast<uint32_t>(token.text.size());
-    nodes_[state].id = token.id;
+    nodes_[state].index = token.index;
   }
   link_fallbacks(edges_by_depth);
 }
 
 // A fallback is shorter than its path, so nodes are linked in order of depth.
-void SpecialTokenFinder::link_fallbacks(const std::vector<std::vector<std::pair<State, uint8_t>>>& edges_by_depth) {
+void TokenFinder::link_fallbacks(const std::vector<std::vector<std::pair<State, uint8_t>>>& edges_by_depth) {
   for (size_t depth = 1; depth < edges_by_depth.size(); ++depth) {
     for (const auto& [from, byte] : edges_by_depth[depth]) {
       Node& node = nodes_[edges_.at(edge(from, byte))];
       node.fallback = step(nodes_[from].fallback, byte);
       if (node.length == 0) {
         node.length = nodes_[node.fallback].length;
-        node.id = nodes_[node.fallback].id;
+        node.index = nodes_[node.fallback].index;
       }
     }
   }
 }
 
-SpecialTokenFinder::State SpecialTokenFinder::step(State from, uint8_t byte) const {
+TokenFinder::State TokenFinder::step(State from, uint8_t byte) const {
   for (; from != 0; from = nodes_[from].fallback) {
     if (const auto found = edges_.find(edge(from, byte)); found != edges_.end()) return found->second;
   }
   return from_root_[byte];
 }
 
-std::vector<SpecialTokenFinder::Match> SpecialTokenFinder::find(std::string_view text) const {
+std::vector<TokenFinder::Match> TokenFinder::find(std::string_view text) const {
   std::vector<Match> longest;  // at each position where a token begins, from right to left
   State state = 0;
   for (size_t i = text.size(); i-- > 0;) {
     state = step(state, static_cast<uint8_t>(text[i]));
-    if (nodes_[state].length > 0) longest.push_back({i, nodes_[state].length, nodes_[state].id});
+    if (nodes_[state].length > 0) longest.push_back({i, nodes_[state].length, nodes_[state].index});
   }
   std::ranges::reverse(longest);
   size_t free = 0;  // where the last match kept ends

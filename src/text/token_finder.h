@@ -1,4 +1,4 @@
-// Finds special tokens in text: leftmost first, the longest where several begin at one place.
+// Finds given texts in a text: leftmost first, the longest where several begin at one place.
 #pragma once
 
 #include <array>
@@ -8,25 +8,23 @@
 #include <unordered_map>
 #include <vector>
 
-#include "text/text.h"
-
 namespace lockstep {
 
 // An Aho-Corasick automaton over the reversed tokens. Reading the text backwards, its state at a position names the
 // longest token that *begins* there, so one pass back and one pass forward give the matches in time linear in the text,
 // whatever the tokens are.
-class SpecialTokenFinder {
+class TokenFinder {
  public:
   struct Token {
-    std::string_view text;  // not empty; needed only during construction
-    TokenId id;
+    std::string_view text;  // not empty; needed only during construction. Of equal ones the first counts
+    uint32_t index;         // the caller's name for it
   };
   struct Match {
     size_t begin, length;  // bytes
-    TokenId id;
+    uint32_t index;        // the caller's name for it
   };
 
-  explicit SpecialTokenFinder(const std::vector<Token>& tokens);
+  explicit TokenFinder(const std::vector<Token>& tokens);
 
   // The matches, which do not overlap, from left to right.
   std::vector<Match> find(std::string_view text) const;
@@ -36,7 +34,7 @@ class SpecialTokenFinder {
   struct Node {
     State fallback = 0;   // the state of the longest proper suffix that is also a path from the root
     uint32_t length = 0;  // of the longest token that ends this path; 0: none does
-    TokenId id = -1;
+    uint32_t index = 0;
   };
 
   static uint64_t edge(State from, uint8_t byte) { return uint64_t{from} << 8 | byte; }

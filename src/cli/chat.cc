@@ -1,0 +1,355 @@
+// lockstep chat: a conversation at the terminal, or with a pipe that says a message a line.
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <random>
+#include <utility>
+
+#include "base/error.h"
+#include "base/quoted.h"
+#include "cli/chat_setup.h"
+#include "cli/command.h"
+#include "cli/conversation.h"
+#include "cli/engine_setup.h"
+#include "cli/line_editor.h"
+#include "cli/output.h"
+#include "cli/reasoning.h"
+#include "cli/sampling_flags.h"
+#include "cli/token_text.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kInterrupted = 128 + SIGINT;
+constexpr int64_t kUsualContext = 8192;  // positions, where neither --ctx nor the model says less
+
+enum class Thoughts : uint8_t { Show, Fold };
+constexpr auto kThoughts = std::to_array<Choice<Thoughts>>({{"show", Thoughts::Show}, {"fold", Thoughts::Fold}});
+
+struct ChatCommandFlags : Flags {
+  ChatFlags chat;
+  std::optional<std::string> system;
+  std::optional<int64_t> max_tokens;
+  SamplingOptions sampling{.temperature = 0.7, .top_p = 0.95};
+  std::optional<uint64_t> seed;
+  Thoughts thoughts = Thoughts::Show;
+};
+
+constexpr std::string_view kHelp =
+    "/system [TEXT|off]  show, set or remove the system message\n"
+    "/retry              answer the last message again\n"
+    "/clear              forget the conversation, but not the system message\n"
+    "/save FILE          write the conversation as JSON\n"
+    "/load FILE          go on with a conversation that was saved\n"
+    "/stats              what answers cost, and where the ranks' time went\n"
+    "/exit               leave; so does Ctrl-D\n"
+    "Enter sends a message. Alt-Enter, or a backslash before Enter, begins another line of it. Ctrl-C stops an\n"
+    "answer, which stays as far as it went. A message that begins with a slash is written with two.\n";
+
+// Ctrl-C while an answer is written. It waits to be asked for instead of ending the program, on this thread and on
+// those that are started while this lives.
+class Interrupts {
+ public:
+  explicit Interrupts(bool wanted) : wanted_(wanted) {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGINT);
+    if (wanted_) ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  ~Interrupts() {
+    if (wanted_) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  // Whether one came since the last call.
+  bool take() const {
+    constexpr timespec kNow{};
+    return wanted_ && ::sigtimedwait(&signals_, nullptr, &kNow) == SIGINT;
+  }
+
+ private:
+  const bool wanted_;
+  sigset_t signals_{}, before_{};
+};
+
+// What a model writes may hold sequences that a terminal would obey.
+std::string fit_for_terminal(std::string_view text) {
+  std::string fit;
+  while (!text.empty()) {
+    const size_t size = std::min(text.find_first_of("\n\t"), text.size());
+    fit += one_line(text.substr(0, size));
+    if (size < text.size()) fit += text[size];
+    text.remove_prefix(std::min(size + 1, text.size()));
+  }
+  return fit;
+}
+
+// Where answers go: as they are into a pipe; onto a terminal with dimmed thoughts and figures.
+class Screen {
+ public:
+  Screen(bool terminal, Thoughts thoughts) : terminal_(terminal), fold_(thoughts == Thoughts::Fold) {
+    const char* const kind = std::getenv("TERM");
+    const char* const no_color = std::getenv("NO_COLOR");
+    colors_ =
+        terminal && (no_color == nullptr || *no_color == '\0') && kind != nullptr && std::string_view(kind) != "dumb";
+  }
+
+  void show(const ReasoningSplitter::Piece& piece) {
+    if (!piece.reasoning.empty() && (terminal_ || !fold_)) {
+      if (!thinking_) print_text(colors_ ? "\x1b[2m" : "");
+      if (fold_ && !thinking_) print_text("(thinking ...)");
+      thinking_ = true;
+      if (!fold_) write(piece.reasoning);
+    }
+    if (!piece.answer.empty()) {
+      end_thoughts();
+      write(piece.answer);
+    }
+  }
+  void end_answer() {
+    end_thoughts();
+    print_text("\n");
+  }
+  void note(std::string_view text) const {
+    print_text(colors_ ? fmt::format("\x1b[2m{}\x1b[0m\n", text) : fmt::format("{}\n", text));
+  }
+
+ private:
+  void end_thoughts() {
+    if (!std::exchange(thinking_, false)) return;
+    print_text(colors_ ? "\x1b[0m\n\n" : "\n\n");
+  }
+  void write(std::string_view text) const { print_text(terminal_ ? fit_for_terminal(text) : std::string(text)); }
+
+  const bool terminal_, fold_;
+  bool colors_ = false;
+  bool thinking_ = false;  // thoughts are being written
+};
+
+// The file of messages that were typed.
+std::filesystem::path history_file() {
+  const char* const state = std::getenv("XDG_STATE_HOME");
+  const char* const home = std::getenv("HOME");
+  if (state != nullptr && *state == '/') return std::filesystem::path(state) / "lockstep" / "chat_history";
+  if (home == nullptr || *home != '/') return {};
+  return std::filesystem::path(home) / ".local" / "state" / "lockstep" / "chat_history";
+}
+
+class Chat {
+ public:
+  explicit Chat(const ChatCommandFlags& flags)
+      : flags_(flags),
+        editor_("> ", history_file()),
+        interrupts_(editor_.interactive()),
+        screen_(editor_.interactive(), flags.thoughts),
+        model_(open_model(flags.model)),
+        setup_(model_, flags.chat),
+        context_(flags.context ? most_positions(flags, model_.spec) : std::min(model_.spec.context, kUsualContext)),
+        sampling_(flags.sampling) {
+    check(sampling_, model_.spec.vocab);
+    sampling_.seed = flags.seed ? *flags.seed : std::random_device()();
+    if (flags.system) conversation_.set_system(*flags.system);
+    setup_.prompt(Json::array({{{"role", "user"}, {"content", "Hello"}}}));  // a template that always fails does so now
+    engine_ = load_engine(model_, engine_options(flags, model_.spec, context_), !flags.quiet);
+  }
+
+  int run() {
+    if (interrupts_.take()) return kInterrupted;  // while the model was loaded
+    if (editor_.interactive() && !flags_.quiet) screen_.note("/help lists the commands");
+    while (auto message = editor_.read()) {
+      if (message->given_up || message->text.find_first_not_of(" \t\r\n") == std::string::npos) continue;
+      std::string_view text = message->text;
+      const bool escaped = text.starts_with("//");
+      try {
+        if (text.starts_with('/') && !escaped) {
+          if (!obey(text.substr(1))) break;
+        } else {
+          conversation_.add_user(text.substr(escaped ? 1 : 0));
+          answer();
+        }
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::RankFailed || !editor_.interactive()) throw;
+        screen_.note(one_line(error.what()));
+      }
+    }
+    if (editor_.interactive()) print_text("\n");
+    return 0;
+  }
+
+ private:
+  // False: leave.
+  bool obey(std::string_view line) {
+    const size_t end = std::min(line.find_first_of(" \t\n"), line.size());
+    const std::string_view name = line.substr(0, end);
+    std::string argument(line.substr(std::min(line.find_first_not_of(" \t\n", end), line.size())));
+    argument.resize(argument.find_last_not_of(" \t\n") + 1);
+    if (name == "exit" || name == "quit") return false;
+    if (name == "help") {
+      print_text(kHelp);
+    } else if (name == "system") {
+      system(argument);
+    } else if (name == "retry") {
+      retry();
+    } else if (name == "clear") {
+      conversation_.clear();
+    } else if (name == "save") {
+      conversation_.save(file_of("/save", argument));
+    } else if (name == "load") {
+      conversation_.load(file_of("/load", argument));
+      screen_.note(fmt::format("{} messages", conversation_.messages().size()));
+    } else if (name == "stats") {
+      stats();
+    } else {
+      fail(ErrorKind::Usage, "/{} is not known; /help lists the commands, and // begins a message with a slash",
+           one_line(name));
+    }
+    return true;
+  }
+
+  static std::string file_of(std::string_view command, const std::string& argument) {
+    if (argument.empty()) fail(ErrorKind::Usage, "{} wants the name of a file", command);
+    return argument;
+  }
+
+  void system(std::string_view text) {
+    if (!text.empty()) conversation_.set_system(text == "off" ? "" : text);
+    const std::string_view now = conversation_.system();
+    screen_.note(now.empty() ? "no system message" : "system: " + fit_for_terminal(now));
+  }
+
+  void retry() {
+    if (!conversation_.drop_last_answer()) fail(ErrorKind::Usage, "there is no message to answer yet");
+    ++sampling_.seed;
+    if (sampling_.temperature == 0) screen_.note("with --temp 0 an answer is the same each time");
+    answer();
+  }
+
+  // Answers the last message. When that fails the message is forgotten, so that the next one finds things as they were.
+  void answer() {
+    try {
+      answer_or_throw();
+    } catch (...) {
+      conversation_.drop_last_turn();
+      throw;
+    }
+  }
+
+  void answer_or_throw() {
+    ChatEncoder::Prompt prompt = setup_.prompt(conversation_.messages());
+    const auto prompt_tokens = static_cast<int64_t>(prompt.tokens.size());
+    if (prompt_tokens >= context_) {
+      fail(ErrorKind::DoesNotFit,
+           "the conversation has {} tokens, and the context holds {}: /clear it, or begin with "
+           "a larger --ctx",
+           prompt_tokens, context_);
+    }
+    Request request;
+    request.tokens = std::move(prompt.tokens);
+    request.max_tokens = flags_.max_tokens.value_or(context_);
+    request.sampling = sampling_;
+    const auto stops = model_.tokenizer->stop_tokens();
+    request.stop_tokens.assign(stops.begin(), stops.end());
+    TokenText text(model_.tokenizer.get(), {});
+    ReasoningSplitter splitter(prompt.text);
+    std::string answer, reasoning;
+    const auto show = [&](const ReasoningSplitter::Piece& piece) {
+      answer += piece.answer;
+      reasoning += piece.reasoning;
+      screen_.show(piece);
+    };
+    std::stop_source cancel;
+    interrupts_.take();  // one that came too late for the answer before
+    const Completion completion = run_request(
+        *engine_, std::move(request), text,
+        [&](std::string_view piece) {
+          show(splitter.push(piece));
+          if (interrupts_.take()) cancel.request_stop();
+        },
+        cancel);
+    show(splitter.finish());
+    screen_.end_answer();
+    conversation_.add_answer(answer, reasoning);
+    count(prompt_tokens, completion);
+  }
+
+  void count(int64_t prompt_tokens, const Completion& completion) {
+    const auto tokens = static_cast<int64_t>(completion.tokens.size());
+    prompt_tokens_ += prompt_tokens;
+    tokens_ += tokens;
+    prefill_s_ += completion.prefill_s;
+    decode_s_ += completion.decode_s;
+    ++answers_;
+    used_ = prompt_tokens + tokens;
+    if (!editor_.interactive() || flags_.quiet) return;
+    std::string line = fmt::format("[{} tokens", tokens);
+    if (tokens > 1 && completion.decode_s > 0) {
+      line += fmt::format(", {:.1f} tok/s", static_cast<double>(tokens - 1) / completion.decode_s);
+    }
+    line += fmt::format(", first after {:.2f} s, {} of {} positions", completion.ttft_s, used_, context_);
+    if (completion.reason == FinishReason::Cancelled) line += ", stopped";
+    if (completion.reason == FinishReason::Length) line += ", cut at its most tokens";
+    screen_.note(line + "]");
+  }
+
+  void stats() const {
+    const auto rate = [](int64_t tokens, double seconds) {
+      return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+    };
+    print_text(fmt::format(
+        "{} answers, {} tokens at {:.1f} tok/s; prompts of {} tokens at {:.1f} tok/s; {} of {} positions; seed {}\n",
+        answers_, tokens_, rate(tokens_ - answers_, decode_s_), prompt_tokens_, rate(prompt_tokens_, prefill_s_), used_,
+        context_, sampling_.seed));
+    print_text(format_ranks(engine_->reports()));
+  }
+
+  const ChatCommandFlags& flags_;
+  LineEditor editor_;
+  Interrupts interrupts_;  // before the engine, whose threads take over what it blocks
+  Screen screen_;
+  Model model_;
+  ChatSetup setup_;
+  Conversation conversation_;
+  const int64_t context_;
+  SamplingOptions sampling_;
+  int64_t answers_ = 0, prompt_tokens_ = 0, tokens_ = 0, used_ = 0;
+  double prefill_s_ = 0, decode_s_ = 0;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace
+
+CommandBody declare_chat(CLI::App& app) {
+  const auto flags = std::make_shared<ChatCommandFlags>();
+  add_model_flags(app, *flags);
+  app.add_option("--system", flags->system, "the system message")->type_name("TEXT");
+  add_chat_flags(app, flags->chat);
+  add_number<int64_t>(app, "-n,--max-tokens", flags->max_tokens, {1, std::numeric_limits<int64_t>::max()},
+                      "most tokens of an answer; default: what the context leaves");
+  add_choice(app, "--thoughts", flags->thoughts, kThoughts, "what becomes of what a model thinks before it answers");
+  add_sampling_flags(app, flags->sampling);
+  add_number<uint64_t>(app, "--seed", flags->seed, {0, std::numeric_limits<uint64_t>::max()},
+                       "seed of the random numbers; default: another one each time");
+  add_size_flags(app, *flags);
+  add_mode_flags(app, *flags);
+  add_step_flags(app, *flags);
+  add_number<int64_t>(
+      app, "--ctx", flags->context, {1, std::numeric_limits<int64_t>::max()},
+      fmt::format("positions of the conversation, at most the model's; default: {}, or the model's", kUsualContext));
+  add_number_flags(app, *flags);
+  add_group_flags(app, *flags);
+  app.footer(
+      "At a terminal, /help lists the commands. From a pipe every line is a message or a command, and standard output\n"
+      "gets the answers. What is typed at a terminal is remembered in $XDG_STATE_HOME/lockstep/chat_history\n"
+      "(~/.local/state).");
+  return [flags] {
+    check(flags->sampling);
+    check_environment();
+    return Chat(*flags).run();
+  };
+}
+
+}  // namespace lockstep

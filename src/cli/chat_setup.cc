@@ -1,0 +1,119 @@
+// Where templates are: in a GGUF file's metadata, in files beside config.json, or in the file of a flag.
+#include "cli/chat_setup.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "base/error.h"
+#include "base/quoted.h"
+#include "cli/prompt.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMoreTemplates = "additional_chat_templates";
+
+std::string text_of(const fs::path& path) {
+  return read_text_file("the model's", path.string());
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+Json parse(const fs::path& path) {
+  Json json = Json::parse(text_of(path), nullptr, false);
+  if (!json.is_object()) fail(ErrorKind::Malformed, "{}: it is no JSON object", path.string());
+  return json;
+}
+
+struct Found {
+  std::string file;  // for messages
+  std::vector<NamedTemplate> templates;
+};
+
+Found in_gguf(const Metadata& metadata) {
+  Found found{metadata.file(), {}};
+  for (const auto& [key, value] : metadata.entries()) {
+    const std::string name = template_name_of_gguf_key(key);
+    if (!name.empty()) found.templates.push_back({name, std::string(*metadata.get_string(key))});
+  }
+  return found;
+}
+
+// As transformers looks for them: files of their own come before what tokenizer_config.json says.
+Found in_folder(const fs::path& folder) {
+  Found found{folder.string(), {}};
+  if (const fs::path own = folder / "chat_template.jinja"; is_file(own)) {
+    found.templates.push_back({"default", text_of(own)});
+  }
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder / kMoreTemplates, ignored)) {
+    if (entry.path().extension() == ".jinja") found.templates.push_back({entry.path().stem(), text_of(entry.path())});
+  }
+  for (const char* name : {"chat_template.json", "tokenizer_config.json"}) {
+    if (!found.templates.empty() || !is_file(folder / name)) continue;
+    const Json json = parse(folder / name);
+    const auto value = json.find("chat_template");
+    if (value != json.end() && !value->is_null())
+      found = {(folder / name).string(), read_templates(*value, (folder / name).string())};
+  }
+  std::ranges::sort(found.templates, {}, &NamedTemplate::name);
+  return found;
+}
+
+Found templates_of(const Checkpoint& checkpoint) {
+  const Metadata& metadata = checkpoint.metadata();
+  if (checkpoint.naming() == Naming::Gguf) return in_gguf(metadata);
+  return in_folder(fs::path(metadata.file()).parent_path());
+}
+
+ChatTemplate choose(const Model& model, const ChatFlags& flags) {
+  if (flags.template_file) {
+    return ChatTemplate(*flags.template_file, read_text_file("--chat-template", *flags.template_file));
+  }
+  const Found found = templates_of(*model.checkpoint);
+  if (found.templates.empty()) {
+    fail(ErrorKind::Unsupported, "{}: the model has no chat template; name a file that holds one with --chat-template",
+         model.spec.file);
+  }
+  const NamedTemplate& chosen = pick_template(found.templates, false, "", found.file);
+  return ChatTemplate(fmt::format("{}: chat template {}", found.file, in_quotes(chosen.name)), chosen.source);
+}
+
+}  // namespace
+
+void add_chat_flags(CLI::App& app, ChatFlags& flags) {
+  app.add_option("--chat-template", flags.template_file, "a Jinja file in the place of the model's chat template")
+      ->type_name("FILE");
+  const auto read = [&flags](const std::string& text) {
+    flags.variables = Json::parse(text, nullptr, false);
+    if (flags.variables.is_object()) return;
+    fail(ErrorKind::Usage,
+         "--chat-template-kwargs is {}; it must be a JSON object, as in '{{\"enable_thinking\": false}}'",
+         in_quotes(text));
+  };
+  app.add_option_function<std::string>("--chat-template-kwargs", read,
+                                       "more variables for the chat template, as in '{\"enable_thinking\": false}'")
+      ->type_name("JSON");
+}
+
+bool has_chat_template(const Checkpoint& checkpoint) {
+  return !templates_of(checkpoint).templates.empty();
+}
+
+ChatSetup::ChatSetup(const Model& model, const ChatFlags& flags)
+    : encoder_(model.encoder(), choose(model, flags)), variables_(flags.variables) {}
+
+ChatEncoder::Prompt ChatSetup::prompt(const Json& messages) const {
+  ChatInput input;
+  input.messages = messages;
+  input.variables = variables_;
+  return encoder_.encode(std::move(input));
+}
+
+}  // namespace lockstep

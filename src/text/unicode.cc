@@ -1,0 +1,140 @@
+// ICU's tables. For the normal forms, characters that normalisation cannot change are copied, and of the rest the
+// canonical order is made here: ICU inserts each combining mark into its place one by one, which is quadratic in a run
+// of marks, and such a run may come from anybody; after a stable sort every insertion is an append.
+#include "text/unicode.h"
+
+#include <unicode/bytestream.h>
+#include <unicode/normalizer2.h>
+#include <unicode/uchar.h>
+#include <unicode/unistr.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "base/utf8.h"
+
+namespace lockstep {
+namespace {
+
+bool is_of(char32_t c, uint32_t categories) {
+  return (U_GET_GC_MASK(static_cast<UChar32>(c)) & categories) != 0;
+}
+
+struct Mark {
+  char32_t character;
+  uint8_t combining_class;  // above 0
+};
+
+// Appends the marks of one run in canonical order and forgets them.
+void flush(std::vector<Mark>& marks, std::string& out) {
+  std::ranges::stable_sort(marks, {}, &Mark::combining_class);
+  for (const Mark& mark : marks) append_utf8(out, mark.character);
+  marks.clear();
+}
+
+// Appends every character decomposed as `decomposition` says, every run of marks in canonical order.
+void decompose(const icu::Normalizer2& decomposition, std::string_view text, std::string& out) {
+  std::vector<Mark> marks;
+  const auto put = [&](char32_t character) {
+    const uint8_t combining_class = u_getCombiningClass(static_cast<UChar32>(character));
+    if (combining_class > 0) {
+      marks.push_back({character, combining_class});
+    } else {
+      flush(marks, out);
+      append_utf8(out, character);
+    }
+  };
+  icu::UnicodeString parts;
+  for_each_character(text, [&](char32_t character, std::string_view) {
+    if (!decomposition.getDecomposition(static_cast<UChar32>(character), parts)) {
+      put(character);
+      return;
+    }
+    for (int32_t i = 0; i < parts.length(); i = parts.moveIndex32(i, 1)) put(static_cast<char32_t>(parts.char32At(i)));
+  });
+  flush(marks, out);
+}
+
+}  // namespace
+
+bool is_white_space(char32_t c) {
+  if (c < 0x80) return c == ' ' || (c >= '\t' && c <= '\r');
+  return u_hasBinaryProperty(static_cast<UChar32>(c), UCHAR_WHITE_SPACE) != 0;
+}
+
+bool is_word(char32_t c) {
+  if (is_of(c, U_GC_L_MASK | U_GC_M_MASK | U_GC_ND_MASK | U_GC_NL_MASK | U_GC_PC_MASK)) return true;
+  return c == 0x200C || c == 0x200D || u_hasBinaryProperty(static_cast<UChar32>(c), UCHAR_ALPHABETIC) != 0;
+}
+
+bool is_numeric(char32_t c) {
+  return is_of(c, U_GC_N_MASK);
+}
+bool is_mark(char32_t c) {
+  return is_of(c, U_GC_M_MASK);
+}
+bool is_nonspacing_mark(char32_t c) {
+  return is_of(c, U_GC_MN_MASK);
+}
+bool is_other(char32_t c) {
+  return is_of(c, U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK);
+}
+
+bool is_punctuation(char32_t c) {
+  if (c < 0x80) return c > ' ' && c < 0x7F && !is_of(c, U_GC_L_MASK | U_GC_N_MASK);
+  return is_of(c, U_GC_P_MASK);
+}
+
+bool is_chinese(char32_t c) {
+  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
+         (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
+         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+}
+
+void append_lower_case(std::string& out, char32_t c) {
+  append_utf8(out, static_cast<char32_t>(u_tolower(static_cast<UChar32>(c))));
+  if (c == 0x130) append_utf8(out, 0x307);  // the one character whose lower case is two
+}
+
+std::string to_normal_form(std::string_view text, NormalForm form) {
+  UErrorCode error = U_ZERO_ERROR;
+  const bool compatible = form == NormalForm::KC || form == NormalForm::KD;
+  const bool composed = form == NormalForm::C || form == NormalForm::KC;
+  const icu::Normalizer2* const composition =
+      compatible ? icu::Normalizer2::getNFKCInstance(error) : icu::Normalizer2::getNFCInstance(error);
+  const icu::Normalizer2* const decomposition =
+      compatible ? icu::Normalizer2::getNFKDInstance(error) : icu::Normalizer2::getNFDInstance(error);
+  const icu::Normalizer2* const wanted = composed ? composition : decomposition;
+  const UProperty quick_check = compatible ? (composed ? UCHAR_NFKC_QUICK_CHECK : UCHAR_NFKD_QUICK_CHECK)
+                                           : (composed ? UCHAR_NFC_QUICK_CHECK : UCHAR_NFD_QUICK_CHECK);
+  std::string out, canonical;
+  out.reserve(text.size());
+  while (!text.empty() && U_SUCCESS(error)) {
+    // A span: a character and those behind it that may combine with it.
+    const Character first = first_character(text);
+    size_t end = first.length;
+    while (end < text.size() && static_cast<unsigned char>(text[end]) >= 0x80) {
+      const Character next = first_character(text.substr(end));
+      if (wanted->hasBoundaryBefore(static_cast<UChar32>(next.code))) break;
+      end += next.length;
+    }
+    const std::string_view span = text.substr(0, end);
+    text.remove_prefix(end);
+    const auto code = static_cast<UChar32>(first.code);
+    if (end == first.length && (code < 0x80 || u_getIntPropertyValue(code, quick_check) == int32_t{UNORM_YES})) {
+      out += span;
+    } else if (composed) {
+      canonical.clear();
+      decompose(*decomposition, span, canonical);
+      icu::StringByteSink<std::string> sink(&out);
+      composition->normalizeUTF8(0, canonical, sink, nullptr, error);
+    } else {
+      decompose(*decomposition, span, out);
+    }
+  }
+  if (U_FAILURE(error)) fail(ErrorKind::Internal, "Unicode normalisation failed: {}", u_errorName(error));
+  return out;
+}
+
+}  // namespace lockstep

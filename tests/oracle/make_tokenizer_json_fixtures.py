@@ -1,0 +1,332 @@
+"""Makes tests/fixtures/text/json/NAME.tokenizer.json, a small tokenizer of every kind, trained here, and NAME.json, what
+Hugging Face `tokenizers` makes of some strings with it.
+
+    python tests/oracle/make_tokenizer_json_fixtures.py
+
+NAME.json has: the versions it was made with; `encode`: text, ids with special tokens parsed,
+ids with them as text (null where Hugging Face's model makes special tokens of it, which lockstep's never does), ids with what
+the post-processor adds, and the text of the first ids; `decode`: random ids with their text, special tokens shown and hidden.
+"""
+
+import json
+import pathlib
+import platform
+import random
+
+import tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+import tokenizer_oracle as oracle
+import tokenizer_strings
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "fixtures" / "text" / "json"
+CORPUS = (tokenizer_strings.PROSE + tokenizer_strings.CODE + tokenizer_strings.URLS) * 4
+SIZE = 600
+STRINGS = 120
+
+special = lambda text, **flags: AddedToken(text, special=True, normalized=False, **flags)
+
+
+def train(tokenizer, trainer):
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    return tokenizer
+
+
+def bpe(tokenizer, size=SIZE, specials=("<unk>", "<s>", "</s>"), **settings):
+    return train(tokenizer, trainers.BpeTrainer(vocab_size=size, special_tokens=list(specials), show_progress=False, **settings))
+
+
+def unigram(tokenizer, specials=("<unk>", "<s>", "</s>")):
+    trainer = trainers.UnigramTrainer(vocab_size=SIZE, special_tokens=list(specials), unk_token="<unk>", show_progress=False)
+    return train(tokenizer, trainer)
+
+
+def word_piece(tokenizer):
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    return train(tokenizer, trainers.WordPieceTrainer(vocab_size=SIZE, special_tokens=specials, show_progress=False))
+
+
+def changed(tokenizer, change):
+    """The tokenizer with its JSON changed."""
+    definition = json.loads(tokenizer.to_str())
+    change(definition)
+    return Tokenizer.from_str(json.dumps(definition))
+
+
+def with_bytes(tokenizer, **settings):
+    """The model with the 256 tokens of bytes that byte fallback needs, and with these settings."""
+
+    def change(definition):
+        vocab = definition["model"]["vocab"]
+        for byte in range(256):
+            if isinstance(vocab, dict):
+                vocab[f"<0x{byte:02X}>"] = len(vocab)
+            else:
+                vocab.append([f"<0x{byte:02X}>", -20.0])
+        definition["model"].update(byte_fallback=True, **settings)
+
+    return changed(tokenizer, change)
+
+
+def byte_level_alphabet():
+    return {"initial_alphabet": sorted(pre_tokenizers.ByteLevel.alphabet())}
+
+
+def gpt2():
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=True)
+    t.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 1))
+    t.decoder = decoders.ByteLevel()
+    t = bpe(t, **byte_level_alphabet())
+    t.add_tokens([AddedToken("<think>", normalized=False), AddedToken("im_", normalized=True)])
+    return t
+
+
+def llama3():
+    t = Tokenizer(models.BPE(ignore_merges=True))
+    t.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(oracle._LLAMA3), "isolated"), pre_tokenizers.ByteLevel(False, use_regex=False)]
+    )
+    t.decoder = decoders.ByteLevel()
+    t = bpe(t, specials=["<|end|>", "<|begin|>"], **byte_level_alphabet())
+    t.post_processor = processors.Sequence(
+        [
+            processors.ByteLevel(trim_offsets=False),
+            processors.TemplateProcessing("<|begin|> $A", "<|begin|> $A <|begin|> $B", [("<|begin|>", 1)]),
+        ]
+    )
+    return t
+
+
+def gpt4o():
+    t = Tokenizer(models.BPE())
+    t.normalizer = normalizers.NFC()
+    pattern = (
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+        r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
+    t.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(pattern), "removed", invert=True), pre_tokenizers.ByteLevel(False, use_regex=False)]
+    )
+    t.decoder = decoders.ByteLevel()
+    return bpe(t, **byte_level_alphabet())
+
+
+def deepseek():
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r"\p{N}{1,3}"), "isolated"),
+            pre_tokenizers.Split(Regex("[一-龥\u3040-ゟ゠-ヿ]+"), "isolated"),
+            pre_tokenizers.Split(
+                Regex(
+                    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
+                    "| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
+                ),
+                "isolated",
+            ),
+            pre_tokenizers.ByteLevel(False, use_regex=False),
+        ]
+    )
+    t.decoder = decoders.ByteLevel()
+    return bpe(t, specials=["<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"], **byte_level_alphabet())
+
+
+def byte_level_normalizer():
+    t = Tokenizer(models.BPE())
+    t.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.ByteLevel()])
+    t.pre_tokenizer = pre_tokenizers.Split(Regex("Ġ?[A-Za-z]+|Ġ|[^Ġ]+?"), "isolated")
+    t.decoder = decoders.ByteLevel()
+    return bpe(t, **byte_level_alphabet())
+
+
+def alphabet_in_the_middle():
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.ByteLevel(False, use_regex=True), pre_tokenizers.Digits(True)])
+    t.decoder = decoders.ByteLevel()
+    return bpe(t, **byte_level_alphabet())
+
+
+def llama2():
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True))
+    t.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    t.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")  # while training
+    t = bpe(t, size=400)
+    t = with_bytes(t)
+    t.pre_tokenizer = None
+    t.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    t.post_processor = processors.TemplateProcessing("<s> $A", "<s> $A <s> $B", [("<s>", 1)])
+    t.add_tokens([AddedToken("▁▁", normalized=False), AddedToken("<think>", normalized=False)])
+    return t
+
+
+def gemma():
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True))
+    t.normalizer = normalizers.Replace(" ", "▁")
+    t.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")
+    t = with_bytes(bpe(t, size=400))
+    t.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    return t
+
+
+def unknown_tokens():
+    """Tokens for what is unknown, one a character, and no decoder."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=False))
+    t.normalizer = normalizers.Sequence([normalizers.Strip(), normalizers.Replace(Regex(r"\s+"), " ")])
+    t.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(r"\w+"), "merged_with_previous"), pre_tokenizers.Digits(individual_digits=False)]
+    )
+    return bpe(t, size=300, limit_alphabet=60)
+
+
+def ends_of_words():
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, end_of_word_suffix="</w>"))
+    t.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.Lowercase(), normalizers.StripAccents()])
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("contiguous")])
+    t.decoder = decoders.BPEDecoder("</w>")
+    t = bpe(t, end_of_word_suffix="</w>")
+    t.add_tokens([AddedToken("STRASSE", normalized=True), AddedToken("Éa", normalized=True, single_word=True)])
+    return t
+
+
+def continuing_prefix():
+    t = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##"))
+    t.normalizer = normalizers.NFKD()
+    t.pre_tokenizer = pre_tokenizers.Whitespace()
+    t.decoder = decoders.WordPiece("##", cleanup=True)
+    return bpe(t, continuing_subword_prefix="##")
+
+
+def t5():
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizers.NFKC()
+    t.pre_tokenizer = pre_tokenizers.Metaspace("▁", prepend_scheme="always")
+    t.decoder = decoders.Metaspace("▁", prepend_scheme="always")
+    t = unigram(t)
+    t.post_processor = processors.TemplateProcessing("$A </s>", "$A </s> $B </s>", [("</s>", 2)])
+    t.add_special_tokens([special("<mask>", lstrip=True), special("<x>", rstrip=True), special("<b>", lstrip=True, rstrip=True)])
+    return t
+
+
+def unigram_bytes():
+    t = Tokenizer(models.Unigram())
+    t.pre_tokenizer = pre_tokenizers.Metaspace("▁", prepend_scheme="first", split=True)
+    t = with_bytes(unigram(t))
+    t.pre_tokenizer = pre_tokenizers.Metaspace("▁", prepend_scheme="first", split=False)
+    t.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace("▁", prepend_scheme="first")])
+    return t
+
+
+def unigram_fused():
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizers.Sequence([normalizers.Replace(Regex(r"[\n\t]+"), " "), normalizers.Strip(left=False, right=True)])
+    t.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace("▁", prepend_scheme="always")]
+    )
+    t = unigram(t)
+    t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.Fuse(), decoders.Replace("e ", "E_"), decoders.Strip(" ", 2, 0)])
+    return t
+
+
+def bert():
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    t.normalizer = normalizers.BertNormalizer()
+    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    t.decoder = decoders.WordPiece("##", cleanup=True)
+    t.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return word_piece(t)
+
+
+def bert_cased():
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=12))
+    t.normalizer = normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False)
+    t.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.CharDelimiterSplit(" "), pre_tokenizers.Punctuation("merged_with_next")]
+    )
+    t.decoder = decoders.WordPiece("##", cleanup=False)
+    t = word_piece(t)
+    t.add_tokens([AddedToken("fox", single_word=True, normalized=False), AddedToken("the", single_word=True, lstrip=True)])
+    return t
+
+
+def behaviors():
+    t = Tokenizer(models.BPE(unk_token="<unk>"))
+    t.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r"\b"), "isolated"),
+            pre_tokenizers.Split(Regex(r"a|e*"), "contiguous"),
+            pre_tokenizers.Split(Regex(r"\d|\s"), "merged_with_next", invert=True),
+            pre_tokenizers.Punctuation("removed"),
+        ]
+    )
+    t.decoder = decoders.Sequence([decoders.Replace(Regex("[ae]"), "<a>"), decoders.Strip("t", 1, 0), decoders.Fuse()])
+    return bpe(t)
+
+
+KINDS = [
+    gpt2, llama3, gpt4o, deepseek, byte_level_normalizer, alphabet_in_the_middle, llama2, gemma, unknown_tokens, ends_of_words,
+    continuing_prefix, t5, unigram_bytes, unigram_fused, bert, bert_cased, behaviors,
+]  # fmt: skip
+
+
+def fixture(tokenizer, seed):
+    added = tokenizer.get_added_tokens_decoder()
+    texts = [token.content for token in added.values()]
+    unknown = next((t for t in ("<unk>", "[UNK]") if tokenizer.token_to_id(t) is not None), "\0")
+    hidden = {i for i, token in added.items() if token.special and token.content != unknown}
+    made = tokenizer_strings.Strings(seed, [f" {t} " if i % 3 == 0 else t for i, t in enumerate(texts)])
+    strings = ["", " ", "  a", "\n", "a", *texts, *(made.string() for _ in range(STRINGS))]
+    newer = NEWER
+    encode = []
+    for text in strings:
+        text = oracle.without(text, newer)[:400]
+        ids = oracle.encode(tokenizer, text, parse=True)
+        as_text = oracle.encode(tokenizer, text, parse=False)
+        tokenizer.encode_special_tokens = False
+        encode.append(
+            {
+                "text": text,
+                "parse": ids,
+                "as_text": None if hidden.intersection(as_text) or unknown in text else as_text,
+                "prompt": tokenizer.encode(text).ids,
+                "shown": tokenizer.decode(ids, skip_special_tokens=False),
+            }
+        )
+    rng = random.Random(seed)
+    size = tokenizer.get_vocab_size()
+    common = [*added, *(i for i in range(size) if tokenizer.id_to_token(i).startswith("<0x") or len(tokenizer.id_to_token(i)) == 1)]
+    decode = []
+    for _ in range(80):
+        some = [rng.randrange(size) for _ in range(8)] + rng.choices(common, k=6)
+        ids = rng.choices(some, k=rng.randint(1, 20))
+        shown, without = (tokenizer.decode(ids, skip_special_tokens=hide) for hide in (False, True))
+        decode.append({"ids": ids, "shown": shown, "hidden": without})
+    return {
+        "made_with": {"tokenizers": tokenizers.__version__, "python": platform.python_version(), "seed": seed},
+        "encode": encode,
+        "decode": decode,
+    }
+
+
+NEWER = oracle.newer_characters()
+
+
+def main():
+    OUT.mkdir(parents=True, exist_ok=True)
+    for seed, kind in enumerate(KINDS):
+        path = OUT / f"{kind.__name__}.json"
+        tokenizer = kind()
+        compact = lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n"
+        path.with_suffix(".tokenizer.json").write_text(compact(json.loads(tokenizer.to_str())))
+        made = fixture(tokenizer, seed)
+        path.write_text(compact(made))
+        nulls = sum(example["as_text"] is None for example in made["encode"])
+        print(path.name, path.stat().st_size, "bytes;", nulls, "texts of special tokens")
+
+
+if __name__ == "__main__":
+    main()
