@@ -171,7 +171,7 @@ class UsageTest(ProgramTest):
 
     def test_files_that_cannot_be_read(self):
         for command in COMMANDS:
-            source = [] if command in ("inspect", "verify") else ["--tokens", "1"]
+            source = [] if command in ("chat", "inspect", "verify") else ["--tokens", "1"]
             source = ["-p", "x"] if command == "tokenize" else source
             missing = self.folder / "missing.gguf"
             self.refuse(1, [missing], command, "-m", missing, *source)
