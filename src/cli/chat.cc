@@ -24,7 +24,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int kInterrupted = 128 + SIGINT;
 constexpr int64_t kUsualContext = 8192;  // positions, where neither --ctx nor the model says less
 
 enum class Thoughts : uint8_t { Show, Fold };
@@ -64,6 +63,13 @@ class Interrupts {
   }
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
+
+  // What Ctrl-C does everywhere else.
+  void end_program_if_one_came() const {
+    if (!take()) return;
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    ::raise(SIGINT);
+  }
 
   // Whether one came since the last call.
   bool take() const {
@@ -151,14 +157,18 @@ class Chat {
         context_(flags.context ? most_positions(flags, model_.spec) : std::min(model_.spec.context, kUsualContext)),
         sampling_(flags.sampling) {
     check(sampling_, model_.spec.vocab);
+    const Tokenizer& tokenizer = *model_.tokenizer;
+    for (TokenId token = 0; token < tokenizer.vocab_size(); ++token) {
+      if (tokenizer.is_special(token) && is_reasoning_mark(tokenizer.piece(token))) marks_.push_back(token);
+    }
     sampling_.seed = flags.seed ? *flags.seed : std::random_device()();
     if (flags.system) conversation_.set_system(*flags.system);
     setup_.prompt(Json::array({{{"role", "user"}, {"content", "Hello"}}}));  // a template that always fails does so now
-    engine_ = load_engine(model_, engine_options(flags, model_.spec, context_), !flags.quiet);
+    engine_ = load_engine(model_, engine_options(flags, model_.spec, context_), !flags.quiet,
+                          [this] { interrupts_.end_program_if_one_came(); });
   }
 
   int run() {
-    if (interrupts_.take()) return kInterrupted;  // while the model was loaded
     if (editor_.interactive() && !flags_.quiet) screen_.note("/help lists the commands");
     while (auto message = editor_.read()) {
       if (message->given_up || message->text.find_first_not_of(" \t\r\n") == std::string::npos) continue;
@@ -168,8 +178,9 @@ class Chat {
         if (text.starts_with('/') && !escaped) {
           if (!obey(text.substr(1))) break;
         } else {
-          conversation_.add_user(text.substr(escaped ? 1 : 0));
-          answer();
+          Conversation next = conversation_;
+          next.add_user(text.substr(escaped ? 1 : 0));
+          answer(std::move(next));
         }
       } catch (const Error& error) {
         if (error.kind() == ErrorKind::RankFailed || !editor_.interactive()) throw;
@@ -222,24 +233,16 @@ class Chat {
   }
 
   void retry() {
-    if (!conversation_.drop_last_answer()) fail(ErrorKind::Usage, "there is no message to answer yet");
+    Conversation next = conversation_;
+    if (!next.drop_last_answer()) fail(ErrorKind::Usage, "there is no message to answer yet");
     ++sampling_.seed;
     if (sampling_.temperature == 0) screen_.note("with --temp 0 an answer is the same each time");
-    answer();
+    answer(std::move(next));
   }
 
-  // Answers the last message. When that fails the message is forgotten, so that the next one finds things as they were.
-  void answer() {
-    try {
-      answer_or_throw();
-    } catch (...) {
-      conversation_.drop_last_turn();
-      throw;
-    }
-  }
-
-  void answer_or_throw() {
-    ChatEncoder::Prompt prompt = setup_.prompt(conversation_.messages());
+  // Answers the last message; from then on `next` is the conversation. When that fails the old one stays.
+  void answer(Conversation next) {
+    ChatEncoder::Prompt prompt = setup_.prompt(next.messages());
     const auto prompt_tokens = static_cast<int64_t>(prompt.tokens.size());
     if (prompt_tokens >= context_) {
       fail(ErrorKind::DoesNotFit,
@@ -253,7 +256,7 @@ class Chat {
     request.sampling = sampling_;
     const auto stops = model_.tokenizer->stop_tokens();
     request.stop_tokens.assign(stops.begin(), stops.end());
-    TokenText text(model_.tokenizer.get(), {});
+    TokenText text(model_.tokenizer.get(), {}, marks_);
     ReasoningSplitter splitter(prompt.text);
     std::string answer, reasoning;
     const auto show = [&](const ReasoningSplitter::Piece& piece) {
@@ -272,7 +275,8 @@ class Chat {
         cancel);
     show(splitter.finish());
     screen_.end_answer();
-    conversation_.add_answer(answer, reasoning);
+    next.add_answer(answer, reasoning);
+    conversation_ = std::move(next);
     count(prompt_tokens, completion);
   }
 
@@ -282,14 +286,16 @@ class Chat {
     tokens_ += tokens;
     prefill_s_ += completion.prefill_s;
     decode_s_ += completion.decode_s;
+    decoded_ += decoded_tokens(completion);
     ++answers_;
     used_ = prompt_tokens + tokens;
     if (!editor_.interactive() || flags_.quiet) return;
     std::string line = fmt::format("[{} tokens", tokens);
-    if (tokens > 1 && completion.decode_s > 0) {
-      line += fmt::format(", {:.1f} tok/s", static_cast<double>(tokens - 1) / completion.decode_s);
+    if (const int64_t decoded = decoded_tokens(completion); decoded > 0 && completion.decode_s > 0) {
+      line += fmt::format(", {:.1f} tok/s", static_cast<double>(decoded) / completion.decode_s);
     }
-    line += fmt::format(", first after {:.2f} s, {} of {} positions", completion.ttft_s, used_, context_);
+    if (tokens > 0) line += fmt::format(", first after {:.2f} s", completion.ttft_s);
+    line += fmt::format(", {} of {} positions", used_, context_);
     if (completion.reason == FinishReason::Cancelled) line += ", stopped";
     if (completion.reason == FinishReason::Length) line += ", cut at its most tokens";
     screen_.note(line + "]");
@@ -301,8 +307,8 @@ class Chat {
     };
     print_text(fmt::format(
         "{} answers, {} tokens at {:.1f} tok/s; prompts of {} tokens at {:.1f} tok/s; {} of {} positions; seed {}\n",
-        answers_, tokens_, rate(tokens_ - answers_, decode_s_), prompt_tokens_, rate(prompt_tokens_, prefill_s_), used_,
-        context_, sampling_.seed));
+        answers_, tokens_, rate(decoded_, decode_s_), prompt_tokens_, rate(prompt_tokens_, prefill_s_), used_, context_,
+        sampling_.seed));
     print_text(format_ranks(engine_->reports()));
   }
 
@@ -313,9 +319,10 @@ class Chat {
   Model model_;
   ChatSetup setup_;
   Conversation conversation_;
+  std::vector<TokenId> marks_;  // special tokens around thoughts
   const int64_t context_;
   SamplingOptions sampling_;
-  int64_t answers_ = 0, prompt_tokens_ = 0, tokens_ = 0, used_ = 0;
+  int64_t answers_ = 0, prompt_tokens_ = 0, tokens_ = 0, decoded_ = 0, used_ = 0;
   double prefill_s_ = 0, decode_s_ = 0;
   std::unique_ptr<Engine> engine_;
 };

@@ -25,12 +25,6 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-Json parse(const fs::path& path) {
-  Json json = Json::parse(text_of(path), nullptr, false);
-  if (!json.is_object()) fail(ErrorKind::Malformed, "{}: it is no JSON object", path.string());
-  return json;
-}
-
 struct Found {
   std::string file;  // for messages
   std::vector<NamedTemplate> templates;
@@ -45,7 +39,7 @@ Found in_gguf(const Metadata& metadata) {
   return found;
 }
 
-// As transformers looks for them: files of their own come before what tokenizer_config.json says.
+// Files of their own come before what tokenizer_config.json says, and that before the older chat_template.json.
 Found in_folder(const fs::path& folder) {
   Found found{folder.string(), {}};
   if (const fs::path own = folder / "chat_template.jinja"; is_file(own)) {
@@ -55,12 +49,16 @@ Found in_folder(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder / kMoreTemplates, ignored)) {
     if (entry.path().extension() == ".jinja") found.templates.push_back({entry.path().stem(), text_of(entry.path())});
   }
-  for (const char* name : {"chat_template.json", "tokenizer_config.json"}) {
-    if (!found.templates.empty() || !is_file(folder / name)) continue;
-    const Json json = parse(folder / name);
+  for (const char* name : {"tokenizer_config.json", "chat_template.json"}) {
+    const bool has_default = std::ranges::count(found.templates, "default", &NamedTemplate::name) > 0;
+    if (has_default || !is_file(folder / name)) continue;
+    const Json json = read_json_file("the model's", (folder / name).string(), "chat_template");
+    if (!json.is_object()) fail(ErrorKind::Malformed, "{}: it is no JSON object", (folder / name).string());
     const auto value = json.find("chat_template");
-    if (value != json.end() && !value->is_null())
-      found = {(folder / name).string(), read_templates(*value, (folder / name).string())};
+    if (value == json.end() || value->is_null()) continue;
+    for (NamedTemplate& more : read_templates(*value, (folder / name).string())) {
+      found.templates.push_back(std::move(more));
+    }
   }
   std::ranges::sort(found.templates, {}, &NamedTemplate::name);
   return found;

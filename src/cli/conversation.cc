@@ -1,6 +1,7 @@
 // Messages as JSON, and their checks.
 #include "cli/conversation.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -29,7 +30,9 @@ void check_message(const Json& message, size_t number, const std::string& file) 
                     in_quotes(role->get_ref<const std::string&>())));
   }
   const auto content = message.find("content");
-  const bool text = content != message.end() && (content->is_string() || content->is_array() || content->is_null());
+  const bool calls = content == message.end() && message.contains("tool_calls");
+  const bool text =
+      calls || (content != message.end() && (content->is_string() || content->is_array() || content->is_null()));
   if (!text) bad("has no \"content\" that is a string, a list of parts or null");
 }
 
@@ -37,10 +40,6 @@ void check_message(const Json& message, size_t number, const std::string& file) 
 
 bool Conversation::has_system() const {
   return !messages_.empty() && is_role(messages_.front(), "system");
-}
-
-bool Conversation::empty() const {
-  return messages_.size() == (has_system() ? 1 : 0);
 }
 
 void Conversation::set_system(std::string_view text) {
@@ -71,14 +70,6 @@ bool Conversation::drop_last_answer() {
   return true;
 }
 
-bool Conversation::drop_last_turn() {
-  size_t end = messages_.size();
-  while (end > 0 && !is_role(messages_[end - 1], "user")) --end;
-  if (end == 0) return false;
-  messages_.erase(messages_.begin() + static_cast<Json::difference_type>(end - 1), messages_.end());
-  return true;
-}
-
 void Conversation::clear() {
   const auto kept = static_cast<Json::difference_type>(has_system() ? 1 : 0);
   messages_.erase(messages_.begin() + kept, messages_.end());
@@ -92,9 +83,8 @@ void Conversation::save(const std::string& path) const {
 }
 
 void Conversation::load(const std::string& path) {
-  const std::string text = read_text_file("/load", path);
-  const Json parsed = Json::parse(text, nullptr, false);
-  const Json* list = &parsed;
+  Json parsed = read_json_file("/load", path);
+  Json* list = &parsed;
   if (parsed.is_object() && parsed.contains("messages")) list = &parsed.at("messages");
   if (!list->is_array()) {
     fail(ErrorKind::Malformed, "{}: it holds no conversation, which is JSON as {{\"messages\": [...]}}", path);
@@ -105,7 +95,7 @@ void Conversation::load(const std::string& path) {
       fail(ErrorKind::Malformed, "{}: message {} is the system's; only the first may be", path, i + 1);
     }
   }
-  messages_ = *list;
+  messages_ = std::move(*list);
 }
 
 }  // namespace lockstep

@@ -19,15 +19,12 @@ class Conversation {
   void add_user(std::string_view text);
   // `reasoning`: what the model thought before, which templates leave out of later prompts or not, as they like.
   void add_answer(std::string_view text, std::string_view reasoning);
-  // What user() said last, with all that followed, is forgotten; false when nothing was said.
-  bool drop_last_turn();
   // The answer at the end is forgotten; false when there is no message of the user's that it could answer again.
   bool drop_last_answer();
   // All but the system message is forgotten.
   void clear();
 
   const Json& messages() const { return messages_; }
-  bool empty() const;  // but for the system message
 
   // {"messages": [...]}. Throws Error(Io).
   void save(const std::string& path) const;

@@ -79,10 +79,14 @@ EngineOptions engine_options(const Flags& flags, const ModelSpec& spec, int64_t 
   return options;
 }
 
-std::unique_ptr<Engine> load_engine(const Model& model, EngineOptions options, bool announce) {
+std::unique_ptr<Engine> load_engine(const Model& model, EngineOptions options, bool announce,
+                                    FunctionRef<void()> while_loading) {
   const ShardPlan plan = make_plan(model.spec, options.plan);
   std::optional<ProgressBar> bar(std::in_place, announce, "loading");
-  options.on_load = [&bar](int64_t done, int64_t total) { bar->show(done, total); };
+  options.on_load = [&](int64_t done, int64_t total) {
+    bar->show(done, total);
+    while_loading();
+  };
   try {
     auto engine = std::make_unique<Engine>(*model.checkpoint, model.spec, options);
     bar.reset();  // before the log writes to the same line

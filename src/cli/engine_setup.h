@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "base/function_ref.h"
 #include "cli/flags.h"
 #include "cli/model_files.h"
 #include "engine/engine.h"
@@ -34,7 +35,9 @@ EngineOptions engine_options(const Flags& flags, const ModelSpec& spec, int64_t 
 // Loads. With `announce`, a bar is drawn on standard error and the log gets one line that says where the ranks run
 // (info) and one a rank (debug); without, all of that is debug. Memory that could not be had becomes Error(DoesNotFit)
 // with the sizes.
-std::unique_ptr<Engine> load_engine(const Model& model, EngineOptions options, bool announce);
+// `while_loading` is called now and then.
+std::unique_ptr<Engine> load_engine(
+    const Model& model, EngineOptions options, bool announce, FunctionRef<void()> while_loading = [] {});
 
 // A table of what each rank holds and where its time went.
 std::string format_ranks(std::span<const RankReport> ranks);

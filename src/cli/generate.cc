@@ -53,11 +53,9 @@ struct Figures {
 Figures figures_of(const Completion& completion, std::vector<RankReport> ranks) {
   Figures figures;
   figures.ttft_s = completion.ttft_s;
-  // The first token comes out of the prefill; the token that stops a generation was decoded as well.
-  const auto drawn = static_cast<double>(completion.tokens.size()) + (completion.reason == FinishReason::Stop ? 1 : 0);
   double weight_bytes = 0;
   for (const RankReport& rank : ranks) weight_bytes += static_cast<double>(rank.weight_bytes_per_token);
-  figures.decode_tok_s = rate(std::max(0.0, drawn - 1), completion.decode_s);
+  figures.decode_tok_s = rate(static_cast<double>(decoded_tokens(completion)), completion.decode_s);
   figures.weight_gb_s = figures.decode_tok_s * weight_bytes * 1e-9;
   figures.ranks = std::move(ranks);
   return figures;

@@ -14,16 +14,19 @@
 #include <system_error>
 #include <utility>
 
+#include "base/error.h"
+
 namespace lockstep {
 namespace {
 
-constexpr int kRemembered = 1000;  // messages
+constexpr int kRemembered = 1000;                // messages
+constexpr size_t kMostBytes = size_t{64} << 20;  // of a message from a pipe, far beyond every context
 
 // Terminals put these around what is pasted once they are asked to.
 constexpr const char* kAskForPaste = "\x1b[?2004h";
 constexpr const char* kAskForNoPaste = "\x1b[?2004l";
 constexpr const char* kPasteBegins = "\x1b[200~";
-constexpr std::string_view kPasteEnds = "\x1b[201~";
+constexpr std::wstring_view kPasteEnds = L"\x1b[201~";
 
 void write_to_terminal(const char* sequence) {
   std::fputs(sequence, stdout);
@@ -129,11 +132,12 @@ class LineEditor::Terminal {
     return finish(edit);
   }
   static unsigned char paste(EditLine* edit, int) {
-    std::string text;
-    char c = 0;
-    while (!text.ends_with(kPasteEnds) && el_getc(edit, &c) == 1) text += c == '\r' ? '\n' : c;
+    std::wstring text;
+    for (wchar_t c = 0; !text.ends_with(kPasteEnds) && el_wgetc(edit, &c) == 1;) {
+      text += c == L'\r' ? L'\n' : c == L'\0' ? L'\uFFFD' : c;
+    }
     if (text.ends_with(kPasteEnds)) text.resize(text.size() - kPasteEnds.size());
-    return el_insertstr(edit, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+    return el_winsertstr(edit, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
   }
 
   void remember(const std::string& text) {
@@ -172,8 +176,15 @@ std::optional<LineEditor::Message> LineEditor::read() {
   if (terminal_ != nullptr) return terminal_->read();
   Message message;
   for (int c = std::getc(stdin); c != EOF; c = std::getc(stdin)) {
-    if (c == '\n') return message;
+    if (c == '\n') {
+      if (message.text.ends_with('\r')) message.text.pop_back();
+      return message;
+    }
     message.text += static_cast<char>(c);
+    if (message.text.size() > kMostBytes) {
+      fail(ErrorKind::DoesNotFit, "standard input has a line of more than {} bytes, the most a message may have",
+           kMostBytes);
+    }
   }
   return message.text.empty() ? std::nullopt : std::optional(std::move(message));
 }

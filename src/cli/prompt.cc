@@ -46,6 +46,21 @@ std::string read_text_file(std::string_view flag, const std::string& path) {
   return text;
 }
 
+Json read_json_file(std::string_view flag, const std::string& path, std::string_view only) {
+  constexpr int kMostLevels = 64;
+  const std::string text = read_text_file(flag, path);
+  bool too_deep = false;
+  const auto keep = [&](int depth, Json::parse_event_t event, Json& value) {
+    too_deep |= depth > kMostLevels;
+    const bool other = event == Json::parse_event_t::key && depth == 1 && !only.empty() && value != only;
+    return !too_deep && !other;
+  };
+  Json json = Json::parse(text, keep, false);
+  if (too_deep) fail(ErrorKind::Malformed, "{}: it nests more than {} levels", path, kMostLevels);
+  if (json.is_discarded()) fail(ErrorKind::Malformed, "{}: it is no JSON", path);
+  return json;
+}
+
 bool has_prompt(const Flags& flags) {
   return flags.prompt || flags.prompt_file || flags.tokens || flags.parse_special;
 }

@@ -9,6 +9,7 @@
 
 #include "cli/flags.h"
 #include "cli/model_files.h"
+#include "cli/output.h"
 #include "text/text.h"
 
 namespace lockstep {
@@ -22,6 +23,10 @@ struct Prompt {
 
 // All of a text file; "-" is standard input. `flag` is for messages. Throws Error(NotFound | Io | DoesNotFit).
 std::string read_text_file(std::string_view flag, const std::string& path);
+
+// A JSON file of at most 64 levels, of which, with `only`, the member of this name alone is kept. Throws
+// Error(Malformed) beside what read_text_file() throws.
+Json read_json_file(std::string_view flag, const std::string& path, std::string_view only = {});
 
 // Reads the file if one is named. `offered`: the flags that the command has, for the message. Throws Error(Usage)
 // unless exactly one of them is given, or for --parse-special without a text, Error(NotFound | Io) for a file that

@@ -32,6 +32,10 @@ size_t begun(std::string_view text, std::string_view mark) {
 
 }  // namespace
 
+bool is_reasoning_mark(std::string_view text) {
+  return std::ranges::any_of(kMarks, [&](const Marks& marks) { return text == marks.open || text == marks.close; });
+}
+
 ReasoningSplitter::ReasoningSplitter(std::string_view prompt) {
   prompt = without_blanks_behind(prompt);
   for (const Marks& marks : kMarks) {

@@ -9,6 +9,9 @@ namespace lockstep {
 // Thoughts stand at the beginning, between marks: <think> and </think>, or those of Mistral and Seed-OSS. Some
 // templates write the first mark themselves, at the prompt's end. The text may come in any pieces. One answer, one
 // thread.
+// Whether a text is one of the marks: where such a token is special, it must be shown all the same.
+bool is_reasoning_mark(std::string_view text);
+
 class ReasoningSplitter {
  public:
   explicit ReasoningSplitter(std::string_view prompt);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <utility>
@@ -32,13 +33,17 @@ class TextTape {
 
 }  // namespace
 
-TokenText::TokenText(const Tokenizer* tokenizer, const std::vector<std::string>& stops)
-    : tokenizer_(tokenizer), stops_(stops) {
+TokenText::TokenText(const Tokenizer* tokenizer, const std::vector<std::string>& stops, std::vector<TokenId> shown)
+    : tokenizer_(tokenizer), stops_(stops), shown_(std::move(shown)) {
   if (tokenizer != nullptr) decoder_.emplace(*tokenizer);
 }
 
 std::string TokenText::push(TokenId token) {
   if (!decoder_) return fmt::format("{} ", token);
+  if (std::ranges::find(shown_, token) != shown_.end()) {
+    const std::string before = decoder_->finish();
+    return stops_.push(before + tokenizer_->piece(token));
+  }
   // A vocabulary may be padded with ids that no text belongs to.
   return token < tokenizer_->vocab_size() ? stops_.push(decoder_->push(token)) : "";
 }
@@ -47,6 +52,11 @@ std::string TokenText::finish() {
   if (!decoder_) return {};
   std::string text = stops_.push(decoder_->finish());
   return text + stops_.finish();
+}
+
+int64_t decoded_tokens(const Completion& completion) {
+  const auto drawn = static_cast<int64_t>(completion.tokens.size()) + (completion.reason == FinishReason::Stop ? 1 : 0);
+  return std::max<int64_t>(0, drawn - 1);
 }
 
 Completion run_request(Engine& engine, Request request, TokenText& text,

@@ -17,7 +17,8 @@ namespace lockstep {
 // stand for the text.
 class TokenText {
  public:
-  TokenText(const Tokenizer* tokenizer, const std::vector<std::string>& stops);
+  // `shown`: special tokens whose text is given, too.
+  TokenText(const Tokenizer* tokenizer, const std::vector<std::string>& stops, std::vector<TokenId> shown = {});
   std::string push(TokenId token);
   std::string finish();
   bool stopped() const { return stops_.stopped(); }  // by a stop string
@@ -26,7 +27,11 @@ class TokenText {
   const Tokenizer* tokenizer_;
   std::optional<StreamDecoder> decoder_;
   StopMatcher stops_;
+  std::vector<TokenId> shown_;
 };
+
+// Tokens that were decoded: the first comes out of the prefill, and the one that stops an answer was decoded as well.
+int64_t decoded_tokens(const Completion& completion);
 
 // Runs a request to its end and hands out its text as it comes: every few milliseconds write() gets what is new, which
 // may be nothing, on the calling thread, so that it never holds up the ranks. `cancel` ends the request. Its own

@@ -63,7 +63,9 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens)
     : tokens_(std::move(tokens)),
       raw_(finder(false)),
       normalized_(finder(true)),
-      drops_text_(std::ranges::any_of(tokens_, [](const AddedToken& t) { return t.strips_left || t.strips_right; })) {}
+      drops_text_(std::ranges::any_of(tokens_, [](const AddedToken& t) { return t.strips_left || t.strips_right; })),
+      normalizes_special_(std::ranges::any_of(tokens_, [](const AddedToken& t) { return t.special && t.normalized; })) {
+}
 
 TokenFinder AddedTokens::finder(bool normalized) const {
   std::vector<TokenFinder::Token> wanted;

@@ -35,6 +35,8 @@ class AddedTokens {
   // A special token that touches one of the `written` ranges is text as well.
   std::vector<Segment> find(std::string_view text, bool normalized, SpecialTokens special,
                             std::span<const TextRange> written) const;
+  // Whether some special tokens are looked for in normalised text, where places in the text are lost.
+  bool normalizes_special() const { return normalizes_special_; }
   // White space beside a token may leave nothing.
   bool drops_text() const { return drops_text_; }
 
@@ -44,6 +46,7 @@ class AddedTokens {
   std::vector<AddedToken> tokens_;
   TokenFinder raw_, normalized_;
   bool drops_text_ = false;
+  bool normalizes_special_ = false;
 };
 
 }  // namespace lockstep

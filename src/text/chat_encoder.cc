@@ -1,14 +1,18 @@
 // A template may move, cut and repeat what people wrote, so nobody knows afterwards where that stands. Therefore the
-// first character of every special token in it is replaced before, by a private-use character that nothing else has;
+// first character of every special token in it is replaced before, by a private-use character that no message has;
 // when the prompt is there, the character comes back, and the place is remembered.
 
+#include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "base/error.h"
+#include "base/quoted.h"
 #include "base/utf8.h"
+#include "text/pipeline.h"
 #include "text/text.h"
 #include "text/token_finder.h"
 
@@ -23,13 +27,15 @@ constexpr size_t kMarkBytes = 4;
 constexpr char kMarkLead = '\xF4';
 constexpr int kMostDepth = 64;  // of the input, which is walked recursively
 
-std::vector<std::string> special_texts(const Tokenizer& tokenizer) {
+// The texts of special tokens as they are looked for in a text, sorted.
+std::vector<std::string> special_texts(const Pipeline& pipeline) {
   std::vector<std::string> texts;
-  for (TokenId token = 0; token < tokenizer.vocab_size(); ++token) {
-    if (!tokenizer.is_special(token)) continue;
-    std::string text = tokenizer.piece(token);
+  for (TokenId token = 0; token < pipeline.tokens.size(); ++token) {
+    if (pipeline.tokens.kind(token) != TokenKind::Special) continue;
+    std::string text(pipeline.tokens.text(token));
     if (!text.empty()) texts.push_back(std::move(text));
   }
+  std::ranges::sort(texts);
   return texts;
 }
 
@@ -93,12 +99,25 @@ class Marks {
   std::string mark(const std::string& text) {
     std::string marked;
     size_t done = 0;
+    const auto put = [&](size_t begin, uint32_t special, size_t length) {
+      marked.append(text, done, begin - done);
+      append_utf8(marked, mark_of(special, length));
+      done = begin + first_character(specials_[special]);
+    };
+    size_t end = 0;
     for (const auto& match : finder_.find(text)) {
-      marked.append(text, done, match.begin - done);
-      append_utf8(marked, mark_of(match.index));
-      done = match.begin + first_character(specials_[match.index]);
+      put(match.begin, match.index, match.length);
+      end = match.begin + match.length;
     }
+    if (const auto begun = begun_at_end(text, end)) put(begun->begin, begun->index, begun->length);
     return marked.append(text, done);
+  }
+
+  bool any() const { return !marks_.empty(); }
+  // A special token that was written, or the beginning of one.
+  std::string_view example() const {
+    const auto& [special, length] = marks_.begin()->first;
+    return std::string_view(specials_[special]).substr(0, length);
   }
 
   // The prompt with its characters back, and where special tokens stand that people wrote.
@@ -107,12 +126,12 @@ class Marks {
     std::vector<TextRange> written;
     size_t done = 0;
     for (size_t at = find_mark(prompt, 0); at != prompt.npos; at = find_mark(prompt, at + kMarkBytes)) {
-      const auto found = special_of_.find(mark_at(prompt, at));
-      if (found == special_of_.end()) continue;
-      const std::string& special = specials_[found->second];
+      const auto found = marked_.find(mark_at(prompt, at));
+      if (found == marked_.end()) continue;
+      const auto& [special, length] = found->second;
       text.append(prompt, done, at - done);
-      written.push_back({text.size(), text.size() + special.size()});
-      text.append(special, 0, first_character(special));
+      written.push_back({text.size(), text.size() + length});
+      text.append(specials_[special], 0, first_character(specials_[special]));
       done = at + kMarkBytes;
     }
     text.append(prompt, done);
@@ -120,13 +139,29 @@ class Marks {
   }
 
  private:
-  char32_t mark_of(uint32_t special) {
-    const auto known = mark_of_.find(special);
-    if (known != mark_of_.end()) return known->second;
+  // A special token that begins where the text ends, behind `from`: templates join texts, and trim them.
+  std::optional<TokenFinder::Match> begun_at_end(std::string_view text, size_t from) const {
+    const size_t end = text.find_last_not_of(" \t\r\n") + 1;
+    const size_t longest = specials_.empty() ? 0 : std::ranges::max(specials_, {}, &std::string::size).size();
+    for (size_t begin = std::max(from, end - std::min(end, longest)); begin < end; ++begin) {
+      const std::string_view rest = text.substr(begin, end - begin);
+      const auto special =
+          std::ranges::lower_bound(specials_, rest, {}, [](const auto& s) { return std::string_view(s); });
+      if (special == specials_.end() || !special->starts_with(rest)) continue;
+      if (rest.size() < first_character(*special)) continue;
+      return TokenFinder::Match{begin, rest.size(), static_cast<uint32_t>(special - specials_.begin())};
+    }
+    return std::nullopt;
+  }
+
+  using Key = std::pair<uint32_t, size_t>;  // index of the special token, bytes of it that were written
+  char32_t mark_of(uint32_t special, size_t length) {
+    const auto known = marks_.find({special, length});
+    if (known != marks_.end()) return known->second;
     while (used_.contains(next_)) ++next_;
     if (next_ > kLastMark) fail(ErrorKind::DoesNotFit, "the conversation has too many kinds of special tokens in it");
-    special_of_.emplace(next_, special);
-    mark_of_.emplace(special, next_);
+    marked_.emplace(next_, Key{special, length});
+    marks_.emplace(Key{special, length}, next_);
     return next_++;
   }
 
@@ -134,8 +169,8 @@ class Marks {
   const TokenFinder& finder_;
   std::set<char32_t> used_;
   char32_t next_ = kFirstMark;
-  std::map<char32_t, uint32_t> special_of_;
-  std::map<uint32_t, char32_t> mark_of_;
+  std::map<char32_t, Key> marked_;
+  std::map<Key, char32_t> marks_;
 };
 
 }  // namespace
@@ -143,7 +178,7 @@ class Marks {
 ChatEncoder::ChatEncoder(const Tokenizer& tokenizer, ChatTemplate chat_template)
     : tokenizer_(tokenizer),
       template_(std::move(chat_template)),
-      specials_(special_texts(tokenizer)),
+      specials_(special_texts(*tokenizer.pipeline_)),
       finder_(finder_of(specials_)) {}
 
 ChatEncoder::~ChatEncoder() = default;
@@ -155,14 +190,29 @@ ChatEncoder::Prompt ChatEncoder::encode(ChatInput input) const {
     return text;
   };
   const auto mark = [&marks](const std::string& text) { return marks.mark(text); };
-  const std::array<Json*, 3> parts{&input.messages, &input.tools, &input.documents};
+  const std::array<Json*, 4> parts{&input.messages, &input.tools, &input.documents, &input.variables};
   for (const Json* part : parts) with_strings(*part, see);
+  ChatInput as_written = input;
   for (Json* part : parts) *part = with_strings(*part, mark);
   input.messages = normalized_messages(input.messages);
   input.special_tokens = tokenizer_.named_tokens();
   auto [text, written] = marks.restore(template_.render(input));
+  if (marks.any()) {
+    ChatInput plain = std::move(as_written);
+    plain.messages = normalized_messages(plain.messages);
+    plain.special_tokens = input.special_tokens;
+    if (template_.render(plain) != text) {
+      fail(
+          ErrorKind::Unsupported,
+          "{}: it changes the special tokens that a message holds, so that nobody can tell them from its own; leave {} "
+          "out of the message",
+          template_.name(), in_quotes(marks.example()));
+    }
+  }
   if (const auto lost = tokenizer_.first_lost_byte(text, SpecialTokens::Parse)) {
-    fail(ErrorKind::Unsupported, "the prompt has the byte {:#04x}, for which the vocabulary has no token", lost->byte);
+    fail(ErrorKind::Unsupported,
+         "{}: its prompt has the byte {:#04x}, for which the vocabulary has no token; leave it out", template_.name(),
+         lost->byte);
   }
   std::vector<TokenId> tokens = tokenizer_.encode(text, SpecialTokens::Parse, written);
   return {std::move(text), std::move(tokens)};

@@ -381,8 +381,7 @@ const Value* find_name_in_dict(Runtime& runtime, const Dict& dict, std::string_v
 
 void put_in_dict(Runtime& runtime, Dict& dict, Value key, Value value) {
   if (const Value* there = find_in_dict(runtime, dict, key)) {
-    const auto entry = std::ranges::find(dict.entries, there, [](const auto& e) { return &e.second; });
-    entry->second = std::move(value);
+    *const_cast<Value*>(there) = std::move(value);  // of `dict`, which is not const here
     return;
   }
   runtime.spend();

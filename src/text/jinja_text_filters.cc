@@ -239,10 +239,13 @@ Value round_int(int64_t value, int64_t digits) {
   if (digits < -18) return int64_t{0};
   int64_t unit = 1;
   for (; digits < 0; ++digits) unit *= 10;
-  const int64_t rest = ((value % unit) + unit) % unit, below = value - rest;
+  const int64_t rest = ((value % unit) + unit) % unit;
+  int64_t below = 0, above = 0;
+  const bool fits = !__builtin_sub_overflow(value, rest, &below) && !__builtin_add_overflow(below, unit, &above);
+  if (!fits) unsupported("an integer has more than 64 bits");
   const bool odd = (below / unit) % 2 != 0;
   const bool up = rest * 2 > unit || (rest * 2 == unit && odd);
-  return up ? below + unit : below;
+  return up ? above : below;
 }
 
 Value round(Runtime& runtime, Bound& arguments) {

@@ -119,7 +119,10 @@ class Tokenizer {
 
  private:
   friend class StreamDecoder;
+  friend class ChatEncoder;
   void decode(std::span<const TokenId> tokens, bool show_special, TokenDecoding& decoding) const;
+  std::vector<TokenId> encode_apart(std::string_view text, SpecialTokens special,
+                                    std::span<const TextRange> written) const;
 
   std::unique_ptr<const Pipeline> pipeline_;
 };
@@ -138,8 +141,9 @@ class ChatEncoder {
     std::string text;
     std::vector<TokenId> tokens;  // of the text alone: templates write bos themselves
   };
-  // `input` without special_tokens, which are the tokenizer's. Throws as ChatTemplate::render() and Tokenizer::encode()
-  // do, and Error(Unsupported) for a byte that the vocabulary has no token for.
+  // `input` without special_tokens, which are the tokenizer's; what its variables hold counts as written, too. Throws
+  // as ChatTemplate::render() and Tokenizer::encode() do, and Error(Unsupported) for a byte that the vocabulary has no
+  // token for.
   Prompt encode(ChatInput input) const;
 
  private:

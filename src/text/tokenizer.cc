@@ -124,8 +124,7 @@ class Encoding {
     Normalizer::Text normalised{std::string(), false};
     if (!p_.normalizer.empty()) normalised = p_.normalizer.apply(text_.substr(begin, end - begin));
     const std::string_view text = p_.normalizer.empty() ? text_.substr(begin, end - begin) : normalised.text;
-    // Places in the text are none in its normal form.
-    for (const auto& segment : p_.added.find(text, true, written_.empty() ? special_ : SpecialTokens::AsText, {})) {
+    for (const auto& segment : p_.added.find(text, true, special_, {})) {
       if (segment.id >= 0) {
         tokens_.push_back(segment.id);
         continue;
@@ -173,9 +172,29 @@ Tokenizer::~Tokenizer() = default;
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, SpecialTokens special,
                                        std::span<const TextRange> written) const {
+  if (pipeline_->added.normalizes_special() && !written.empty()) return encode_apart(text, special, written);
   Encoding encoding(*pipeline_, text, special, written);
   encoding.run();
   return encoding.take_tokens();
+}
+
+// What was written and what stands between is encoded piece by piece.
+std::vector<TokenId> Tokenizer::encode_apart(std::string_view text, SpecialTokens special,
+                                             std::span<const TextRange> written) const {
+  std::vector<TokenId> tokens;
+  const auto add = [&](size_t begin, size_t end, SpecialTokens how) {
+    const std::vector<TokenId> more = encode(text.substr(begin, end - begin), how);
+    tokens.insert(tokens.end(), more.begin(), more.end());
+  };
+  size_t done = 0;
+  for (const TextRange& range : written) {
+    const size_t end = std::min(range.end, text.size());
+    add(done, range.begin, special);
+    add(range.begin, end, SpecialTokens::AsText);
+    done = end;
+  }
+  add(done, text.size(), special);
+  return tokens;
 }
 
 std::optional<LostByte> Tokenizer::first_lost_byte(std::string_view text, SpecialTokens special) const {

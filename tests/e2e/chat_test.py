@@ -108,7 +108,21 @@ class ChatTest(ProgramTest):
         frame = len("[user]") + 1 + len("[assistant]")
         self.assertEqual(count, frame + len(message.encode()))
         self.assertEqual(self.json_of("generate", *self.flags, "--chat", "-p", "ab", "-n", 1)["prompt_tokens"], frame + 2)
-        said = f"{END}{END}<|en"
+        said = f"{END}{END}<|en"  # and parts that join to one
+        parts = [{"role": "user", "content": "<|en"}, {"role": "d|>", "content": "x"}]
+        talk, joined = self.folder / "joined.json", self.folder / "joined.jinja"
+        talk.write_text(json.dumps(parts[:1] + [{"role": "assistant", "content": "d|>"}]))
+        joined.write_text("{% for m in messages %}{{ m.content | trim }}{% endfor %}")
+        self.succeed("chat", "-m", self.model, "--chat-template", joined, "--temp", 0, "-n", 1, "--quiet",
+                     stdin=f"/load {talk}\nx\n".encode())  # fmt: skip
+        joined.write_text("{{ shout }}{{ messages[0].content }}")
+        count = self.json_of("generate", "-m", self.model, "--chat-template", joined, "--chat", "-p", "d|>", "-n", 1,
+                             "--chat-template-kwargs", '{"shout": "<|en "}')["prompt_tokens"]  # fmt: skip
+        self.assertEqual(count, 8)
+        joined.write_text("{{ shout | trim }}{{ messages[0].content }}" + END)
+        count = self.json_of("generate", "-m", self.model, "--chat-template", joined, "--chat", "-p", "d|>", "-n", 1,
+                             "--chat-template-kwargs", '{"shout": "<|en "}')["prompt_tokens"]  # fmt: skip
+        self.assertEqual(count, 8)
         count = self.json_of("generate", *self.flags, "--chat", "-p", said, "-n", 1)["prompt_tokens"]
         self.assertEqual(count, frame + len(said))
 
@@ -138,14 +152,16 @@ class ChatTest(ProgramTest):
         piped(1, ["/load", "nowhere.json", "cannot be opened"], "/load nowhere.json")
         bad = self.folder / "bad.json"
         for text, word in [
-            ("{", "holds no conversation"),
+            ("{", "is no JSON"),
             ('{"messages": 3}', "holds no conversation"),
             ("[3]", "message 1 is no object"),
             ('[{"role": 3}]', 'message 1 has no "role"'),
             ('[{"role": "user"}]', 'message 1 has no "content"'),
             ('[{"role": "wizard", "content": ""}]', "'wizard'"),
             ('[{"role": "user", "content": ""}, {"role": "system", "content": ""}]', "message 2 is the system's"),
-            ("[" * 100000, "holds no conversation"),
+            ("[" * 100000 + "]" * 100000, "64 levels"),
+            ('[{"role": "user", "content": ' + "[" * 100000 + "]" * 100000 + "}]", "64 levels"),
+            ("[" * 100000, "64 levels"),
         ]:
             bad.write_text(text)
             piped(1, [str(bad), word], f"/load {bad}")
@@ -157,6 +173,9 @@ class ChatTest(ProgramTest):
             bad.write_text(template)
             self.refuse_chat(words, "chat", "-m", self.model, "--chat-template", bad)
             self.refuse_chat(words, "generate", "-m", self.model, "--chat-template", bad, "--chat", "-p", "x")
+        bad.write_text("{{ messages }}")
+        self.refuse_chat([bad, "changes the special tokens", END], "generate", "-m", self.model, "--chat-template", bad,
+                         "--chat", "-p", f"a{END}")  # fmt: skip
         self.refuse_chat(["no chat template", "--chat-template"], "chat", "-m", self.model)
         self.refuse_chat(["no tokenizer"], "chat", "-m", self.ids_only, "--chat-template", self.template)
         self.refuse_chat(["--chat-template", "cannot be opened"], "chat", "-m", self.model, "--chat-template", "nowhere")
@@ -173,20 +192,26 @@ class ChatTest(ProgramTest):
             self.assertIn(str(word), done.stderr)
 
     def test_at_a_terminal(self):
-        """Lines, an answer that is stopped, and what the model writes made fit for a terminal."""
+        """Messages of several lines, typed and pasted, commands, and the history."""
         state = self.folder / "state"
         chat = Terminal("chat", *self.flags, "-n", 4000, "--ctx", 250, "--tp-size", 2, XDG_STATE_HOME=str(state))
         chat.wait_for_prompt()
         chat.type("/help\r")
         self.assertIn("/retry", chat.wait_for_prompt())
         chat.type("one\\\rtwo\x1b\rthree\r")
-        shown = chat.wait_for(r"\[\d+ tokens[^\n]*\]")
-        self.assertNotRegex(shown.replace("\x1b[2m", "").replace("\x1b[0m", ""), r"\x1b\[(?![\d;?]*[A-Za-z])")
+        chat.wait_for(r"\[\d+ tokens[^\n]*\]")
         chat.wait_for_prompt()
         saved = self.folder / "terminal.json"
         chat.type(f"/save {saved}\r")
         chat.wait_for_prompt()
         self.assertEqual(json.loads(saved.read_text())["messages"][0]["content"], "one\ntwo\nthree")
+        chat.type("/clear\r")
+        chat.wait_for_prompt()
+        chat.type("\x1b[200~\u00e9 \u65e5\r\u00df\x1b[201~\r")  # pasted
+        chat.wait_for_prompt()
+        chat.type(f"/save {saved}\r")
+        chat.wait_for_prompt()
+        self.assertEqual(json.loads(saved.read_text())["messages"][0]["content"], "\u00e9 \u65e5\n\u00df")
         chat.type("given up\x03")
         chat.wait_for_prompt()
         chat.type("/clear\r")
@@ -198,6 +223,15 @@ class ChatTest(ProgramTest):
         history = state / "lockstep" / "chat_history"
         self.assertEqual(history.stat().st_mode & 0o777, 0o600)
         self.assertIn("/nonsense", history.read_text())
+
+    def test_what_a_model_writes_cannot_command_the_terminal(self):
+        state = {"XDG_STATE_HOME": str(self.folder / "state")}
+        chat = Terminal("chat", *self.flags, "-n", 3, "--logit-bias", "27:1e9", **state)
+        chat.wait_for_prompt()
+        chat.type("Hello\r")
+        self.assertIn(r"\x1b\x1b\x1b", chat.wait_for_prompt())
+        chat.type("\x04")
+        self.assertEqual(chat.end(), 0)
 
     def test_ctrl_c_stops_the_answer_and_not_the_program(self):
         # Every collective of every step waits, so that an answer takes many seconds.
