@@ -297,7 +297,6 @@ class RealChatTest(unittest.TestCase):
             self.assertEqual([m["role"] for m in messages], ["user", "assistant"] * 2)
             self.assertIn("Paris", messages[1]["content"])
             print(screen)
-            self.tmux("send-keys", "-t", "chat", "C-d")
 
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)
