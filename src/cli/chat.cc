@@ -266,13 +266,19 @@ class Chat {
     };
     std::stop_source cancel;
     interrupts_.take();  // one that came too late for the answer before
-    const Completion completion = run_request(
-        *engine_, std::move(request), text,
-        [&](std::string_view piece) {
-          show(splitter.push(piece));
-          if (interrupts_.take()) cancel.request_stop();
-        },
-        cancel);
+    Completion completion;
+    try {
+      completion = run_request(
+          *engine_, std::move(request), text,
+          [&](std::string_view piece) {
+            show(splitter.push(piece));
+            if (interrupts_.take()) cancel.request_stop();
+          },
+          cancel);
+    } catch (...) {
+      screen_.end_answer();  // the error comes on a line of its own
+      throw;
+    }
     show(splitter.finish());
     screen_.end_answer();
     next.add_answer(answer, reasoning);

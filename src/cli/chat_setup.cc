@@ -20,11 +20,6 @@ std::string text_of(const fs::path& path) {
   return read_text_file("the model's", path.string());
 }
 
-bool is_file(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
-
 struct Found {
   std::string file;  // for messages
   std::vector<NamedTemplate> templates;

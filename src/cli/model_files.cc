@@ -19,11 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kTokenizerJson = "tokenizer.json";
 
-bool is_file(const fs::path& path) {
-  std::error_code ignored;  // what cannot be looked at is not there
-  return fs::is_regular_file(path, ignored);
-}
-
 std::unique_ptr<Tokenizer> logged(std::unique_ptr<Tokenizer> tokenizer, const std::string& file) {
   spdlog::debug("{}: {}, {} tokens", file, tokenizer->description(), tokenizer->vocab_size());
   return tokenizer;
@@ -64,9 +59,9 @@ void append_ids(const Metadata& metadata, const std::string& key, std::vector<in
 }
 
 // A file that a tokenizer is read from, for as long as that takes; empty where it is not there.
-class Json {
+class OptionalFile {
  public:
-  explicit Json(const fs::path& path) {
+  explicit OptionalFile(const fs::path& path) {
     if (is_file(path)) mapped_.emplace(path);
   }
   JsonFile view() const {
@@ -81,7 +76,8 @@ class Json {
 // `json`: the tokenizer.json; what belongs to it lies beside it.
 std::unique_ptr<Tokenizer> read_tokenizer_json(const fs::path& json, std::vector<int64_t> end_ids) {
   const fs::path folder = json.parent_path();
-  const Json tokenizer(json), config(folder / "tokenizer_config.json"), special(folder / "special_tokens_map.json");
+  const OptionalFile tokenizer(json), config(folder / "tokenizer_config.json"),
+      special(folder / "special_tokens_map.json");
   TokenizerFiles files{tokenizer.view(), config.view(), special.view(), std::move(end_ids)};
   files.tokenizer.name = json.string();
   return logged(Tokenizer::from_files(files), files.tokenizer.name);
@@ -105,6 +101,11 @@ std::string lack_of_tokenizer(const Checkpoint& checkpoint) {
 }
 
 }  // namespace
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;  // what cannot be looked at is not there
+  return fs::is_regular_file(path, ignored);
+}
 
 std::unique_ptr<Checkpoint> open_checkpoint(const std::string& path) {
   if (path.empty()) fail(ErrorKind::Usage, "--model is ''; it must name a file");

@@ -1,6 +1,7 @@
 // A model as the commands open it: the mapped checkpoint, what the network is, and its tokenizer.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -12,6 +13,9 @@ namespace lockstep {
 
 // Maps and checks the files; reads no weights. Throws Error(Usage) for an empty path.
 std::unique_ptr<Checkpoint> open_checkpoint(const std::string& path);
+
+// Whether a file that may lie beside a model is there.
+bool is_file(const std::filesystem::path& path);
 
 // The tokenizer in a GGUF file's metadata, or in the tokenizer.json beside config.json; nullptr when there is none.
 // Throws Error(Malformed | Unsupported), the latter also for a folder with nothing but a tokenizer.model.

@@ -120,9 +120,13 @@ bool bind(const WeightRule& rule, int64_t layer, const Config& config, ModelSpec
   return true;
 }
 
+bool is_of_layer_inputs(Role role) {
+  return role >= Role::LayerInputGate && role <= Role::LayerInputProjectionNorm && role != Role::LayerScale;
+}
+
 // A role of the other mixer has no weight in a layer, and what a layer reads of another it does not project.
 bool applies(Role role, const ModelSpec& spec, const LayerSpec& layer) {
-  if (role >= Role::LayerInputGate && role <= Role::LayerInputNorm) return spec.layer_input > 0;
+  if (is_of_layer_inputs(role)) return spec.layer_input > 0;
   const bool key = role == Role::AttnK || role == Role::AttnKNorm;
   if (layer.kv_layer >= 0 && (key || role == Role::AttnV)) return false;
   if (layer.keys_are_values && role == Role::AttnV) return false;
@@ -155,6 +159,19 @@ bool in_layers(const WeightRule& rule) {
 // values that no layer reads.
 void ignore(const WeightRule& rule, int64_t layer, const Config& config, Uses& uses) {
   uses[config.tensor_name(rule.role, rule, layer)];
+}
+
+// An optional weight is in all layers that have its role or in none.
+void require_alike(const WeightRule& rule, const Config& config, const ModelSpec& spec) {
+  std::optional<int64_t> with, without;  // the first layer that has the weight, the first that lacks it
+  for (int64_t layer = 0; layer < static_cast<int64_t>(spec.layers.size()); ++layer) {
+    if (!applies(rule.role, spec, spec.layers[static_cast<size_t>(layer)])) continue;
+    auto& first = spec.find(rule.role, layer) != nullptr ? with : without;
+    first = first.value_or(layer);
+  }
+  if (!with || !without) return;
+  fail(ErrorKind::NotFound, "{}: tensor {} is missing; layer {} has it", spec.file,
+       in_quotes(config.tensor_name(rule.role, rule, *without)), *with);
 }
 
 // Whether a tensor belongs to a block behind the model's layers that the file says to be no layer of it.
@@ -234,8 +251,7 @@ ModelSpec read_model(const Checkpoint& checkpoint) {
   Uses uses;
   const std::optional<bool> tied = config.get_bool({"", "tie_word_embeddings"});
   for (WeightRule rule : rules) {
-    const bool of_inputs = rule.role >= Role::LayerInputEmbedding && rule.role <= Role::LayerInputProjectionNorm;
-    if (in_layers(rule) || (of_inputs && spec.layer_input == 0)) continue;
+    if (in_layers(rule) || (is_of_layer_inputs(rule.role) && spec.layer_input == 0)) continue;
     if (rule.role == Role::LmHead && tied.value_or(false)) {
       uses[config.tensor_name(rule.role, rule, -1)];  // if it is there it says the same again
       spec.tied_head = true;
@@ -245,28 +261,19 @@ ModelSpec read_model(const Checkpoint& checkpoint) {
     const bool found = bind(rule, -1, config, spec, uses);
     if (rule.role == Role::LmHead) spec.tied_head = !found;
   }
-  std::array<int64_t, kRoles> missing;  // the first layer that lacks an optional weight, or -1; alike in all layers
-  missing.fill(-1);
-  std::array<bool, kRoles> bound{};
   for (int64_t layer = 0; layer < static_cast<int64_t>(spec.layers.size()); ++layer) {
-    for (WeightRule rule : rules) {
+    for (const WeightRule& rule : rules) {
       if (!in_layers(rule)) continue;
-      const auto role = static_cast<size_t>(rule.role);
       const LayerSpec& numbers = spec.layers[static_cast<size_t>(layer)];
       if (applies(rule.role, spec, numbers)) {
-        if (bound[role]) rule.optional = false;
-        if (!bind(rule, layer, config, spec, uses)) {
-          missing[role] = missing[role] < 0 ? layer : missing[role];
-        } else if (missing[role] >= 0) {
-          fail(ErrorKind::NotFound, "{}: tensor {} is missing; layer {} has it", spec.file,
-               in_quotes(config.tensor_name(rule.role, rule, missing[role])), layer);
-        } else {
-          bound[role] = true;
-        }
+        bind(rule, layer, config, spec, uses);
       } else if (numbers.kv_layer >= 0) {
         ignore(rule, layer, config, uses);
       }
     }
+  }
+  for (const WeightRule& rule : rules) {
+    if (in_layers(rule)) require_alike(rule, config, spec);
   }
   check_tensors(config, spec, uses);
   return spec;

@@ -185,13 +185,9 @@ ChatEncoder::~ChatEncoder() = default;
 
 ChatEncoder::Prompt ChatEncoder::encode(ChatInput input) const {
   Marks marks(specials_, *finder_);
-  const auto see = [&marks](const std::string& text) {
-    marks.see(text);
-    return text;
-  };
   const auto mark = [&marks](const std::string& text) { return marks.mark(text); };
   const std::array<Json*, 4> parts{&input.messages, &input.tools, &input.documents, &input.variables};
-  for (const Json* part : parts) with_strings(*part, see);
+  for (const Json* part : parts) marks.see(part->dump(-1, ' ', false, Json::error_handler_t::replace));
   ChatInput as_written = input;
   for (Json* part : parts) *part = with_strings(*part, mark);
   input.messages = normalized_messages(input.messages);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "text/jinja_numbers.h"
 #include "text/jinja_unicode.h"
@@ -347,19 +348,29 @@ size_t hash_of(Runtime& runtime, const Value& value) {
   return value.data().index();
 }
 
-const Value* find_in_dict(Runtime& runtime, const Dict& dict, const Value& key) {
+namespace {
+
+// Of the entry with this key; nothing where there is none.
+std::optional<size_t> place_in_dict(Runtime& runtime, const Dict& dict, const Value& key) {
   if (!is_hashable(key)) refuse("a {} cannot be a key", type_name(key));
   if (dict.index.empty()) {
-    for (const auto& [k, value] : dict.entries) {
-      if (equal(runtime, k, key)) return &value;
+    for (size_t i = 0; i < dict.entries.size(); ++i) {
+      if (equal(runtime, dict.entries[i].first, key)) return i;
     }
-    return nullptr;
+    return std::nullopt;
   }
   const auto [begin, end] = dict.index.equal_range(hash_of(runtime, key));
   for (auto it = begin; it != end; ++it) {
-    if (equal(runtime, dict.entries[it->second].first, key)) return &dict.entries[it->second].second;
+    if (equal(runtime, dict.entries[it->second].first, key)) return it->second;
   }
-  return nullptr;
+  return std::nullopt;
+}
+
+}  // namespace
+
+const Value* find_in_dict(Runtime& runtime, const Dict& dict, const Value& key) {
+  const auto place = place_in_dict(runtime, dict, key);
+  return place ? &dict.entries[*place].second : nullptr;
 }
 
 const Value* find_name_in_dict(Runtime& runtime, const Dict& dict, std::string_view key) {
@@ -380,8 +391,8 @@ const Value* find_name_in_dict(Runtime& runtime, const Dict& dict, std::string_v
 }
 
 void put_in_dict(Runtime& runtime, Dict& dict, Value key, Value value) {
-  if (const Value* there = find_in_dict(runtime, dict, key)) {
-    *const_cast<Value*>(there) = std::move(value);  // of `dict`, which is not const here
+  if (const auto place = place_in_dict(runtime, dict, key)) {
+    dict.entries[*place].second = std::move(value);
     return;
   }
   runtime.spend();

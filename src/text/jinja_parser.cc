@@ -28,6 +28,7 @@ class Parser : public ExpressionParser {
   // The same from the end of an opening tag, and past the name it ends with, which it returns.
   Body block(Ends ends, std::string* ended_by = nullptr);
   Body block(std::string_view end) { return block(std::span(&end, 1)); }
+  Body block_of_its_own(std::string_view end);
 
   Statement statement(const std::string& tag, int line);
   For for_loop();
@@ -197,14 +198,20 @@ With Parser::with() {
   return result;
 }
 
+// A body that is called: no loop around it can be left from inside.
+Body Parser::block_of_its_own(std::string_view end) {
+  const int outer = std::exchange(loops_, 0);
+  Body body = block(end);
+  loops_ = outer;
+  return body;
+}
+
 Macro Parser::macro() {
   Macro result;
   result.target = name_target();
   result.definition.name = std::get<NameTarget>(result.target.node).name;
   signature(result.definition);
-  const int outer = std::exchange(loops_, 0);
-  result.definition.body = block("endmacro");
-  loops_ = outer;
+  result.definition.body = block_of_its_own("endmacro");
   return result;
 }
 
@@ -214,17 +221,13 @@ CallBlock Parser::call_block() {
   if (current().is_operator("(")) signature(result.caller);
   result.call = expression();
   if (!std::holds_alternative<Call>(result.call->node)) broken(line, "the tag 'call' needs a call");
-  const int outer = std::exchange(loops_, 0);
-  result.caller.body = block("endcall");
-  loops_ = outer;
+  result.caller.body = block_of_its_own("endcall");
   return result;
 }
 
 CallBlock Parser::generation() {
   CallBlock result;
-  const int outer = std::exchange(loops_, 0);
-  result.caller.body = block("endgeneration");
-  loops_ = outer;
+  result.caller.body = block_of_its_own("endgeneration");
   return result;
 }
 

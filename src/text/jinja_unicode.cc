@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "text/unicode.h"
 
 namespace lockstep::jinja {
 namespace {
@@ -133,12 +134,9 @@ size_t offset_of(std::string_view text, size_t index) {
 }
 
 char32_t first_character(std::string_view text, size_t* bytes) {
-  if (static_cast<unsigned char>(text[0]) < 0x80) {
-    *bytes = 1;
-    return static_cast<unsigned char>(text[0]);
-  }
-  *bytes = next_utf8(text).length;
-  return decode_utf8(text.substr(0, *bytes));
+  const Character first = lockstep::first_character(text);
+  *bytes = first.length;
+  return first.code;
 }
 
 std::u32string to_characters(std::string_view text) {

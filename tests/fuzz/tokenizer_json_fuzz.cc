@@ -4,66 +4,21 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "fuzz/tokenizer_checks.h"
 #include "text/text.h"
 
 namespace {
 
 using namespace lockstep;
 
-void require(bool held, std::string_view what) {
-  if (held) return;
-  fmt::print(stderr, "does not hold: {}\n", what);
-  std::abort();
-}
-
-void check_line(const Error& error) {
-  const std::string_view message = error.what();
-  require(message.find('\n') == std::string_view::npos && message.size() < 2000, "an error is one short line");
-}
-
-// As a stream gives it.
-std::string repaired(std::string_view bytes) {
-  std::string text;
-  while (!bytes.empty()) {
-    const auto [kind, length] = next_utf8(bytes);
-    text += kind == Utf8Kind::Character ? bytes.substr(0, length) : "\xEF\xBF\xBD";
-    bytes.remove_prefix(length);
-  }
-  return text;
-}
-
-void check_stream(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
-  for (const bool show_special : {false, true}) {
-    StreamDecoder decoder(tokenizer, show_special);
-    std::string text;
-    for (const TokenId id : ids) {
-      const auto piece = decoder.push(id);
-      require(is_utf8(piece), "a stream gives whole characters");
-      text += piece;
-    }
-    text += decoder.finish();
-    require(text == repaired(tokenizer.decode(ids, show_special)), "a stream gives the decode of the whole");
-  }
-}
-
 void check_text(const Tokenizer& tokenizer, std::string_view text) {
-  for (const auto special : {SpecialTokens::AsText, SpecialTokens::Parse}) {
-    const auto ids = tokenizer.encode(text, special);
-    for (const TokenId id : ids) require(id >= 0 && id < tokenizer.vocab_size(), "ids lie in the vocabulary");
-    if (!tokenizer.first_lost_byte(text, special)) {
-      require(text.size() / tokenizer.most_bytes_per_token() <= ids.size(), "a token stands for no more than it may");
-    }
-    check_stream(tokenizer, ids);
-  }
+  for (const auto special : {SpecialTokens::AsText, SpecialTokens::Parse}) check_encoding(tokenizer, text, special);
 }
 
 }  // namespace
