@@ -124,15 +124,17 @@ std::string ChatTemplate::render(const ChatInput& input) const {
   if (!input.variables.is_object() && !input.variables.is_null()) {
     fail(ErrorKind::Usage, "{}: the variables of a chat template must be a JSON object", one_line(name_));
   }
+  for (const std::string_view own : kOwnVariables) {
+    if (!input.variables.contains(own)) continue;
+    fail(ErrorKind::Usage, "{}: the variable '{}' is not for callers to set; leave it out of --chat-template-kwargs",
+         one_line(name_), own);
+  }
   jinja::Interpreter interpreter(kSteps + kStepsPerByte * size, kBytes + kBytesPerByte * size, input.now);
   try {
     for (const auto& [name, text] : input.special_tokens) {
       interpreter.set_variable(name, text_value(interpreter, text));
     }
     for (const auto& [name, value] : input.variables.items()) {
-      if (std::ranges::find(kOwnVariables, name) != kOwnVariables.end()) {
-        throw jinja::Failure(ErrorKind::Usage, fmt::format("the variable '{}' is not for callers to set", name));
-      }
       interpreter.set_variable(name, to_value(interpreter, value));
     }
     interpreter.set_variable("messages", to_value(interpreter, input.messages));
