@@ -47,7 +47,7 @@ constexpr std::string_view kHelp =
     "/stats              what answers cost, and where the ranks' time went\n"
     "/exit               leave; so does Ctrl-D\n"
     "Enter sends a message. Alt-Enter, or a backslash before Enter, begins another line of it. Ctrl-C stops an\n"
-    "answer, which stays as far as it went. A message that begins with a slash is written with two.\n";
+    "answer, which stays as far as it went. A message of one line that begins with a slash is written with two.\n";
 
 // Ctrl-C while an answer is written. It waits to be asked for instead of ending the program, on this thread and on
 // those that are started while this lives.
@@ -164,24 +164,17 @@ class Chat {
     sampling_.seed = flags.seed ? *flags.seed : std::random_device()();
     if (flags.system) conversation_.set_system(*flags.system);
     setup_.prompt(Json::array({{{"role", "user"}, {"content", "Hello"}}}));  // a template that always fails does so now
-    engine_ = load_engine(model_, engine_options(flags, model_.spec, context_), !flags.quiet,
-                          [this] { interrupts_.end_program_if_one_came(); });
+    EngineOptions options = engine_options(flags, model_.spec, context_);
+    options.reuse_prefixes = true;
+    engine_ = load_engine(model_, std::move(options), !flags.quiet, [this] { interrupts_.end_program_if_one_came(); });
   }
 
   int run() {
     if (editor_.interactive() && !flags_.quiet) screen_.note("/help lists the commands");
     while (auto message = editor_.read()) {
       if (message->given_up || message->text.find_first_not_of(" \t\r\n") == std::string::npos) continue;
-      std::string_view text = message->text;
-      const bool escaped = text.starts_with("//");
       try {
-        if (text.starts_with('/') && !escaped) {
-          if (!obey(text.substr(1))) break;
-        } else {
-          Conversation next = conversation_;
-          next.add_user(text.substr(escaped ? 1 : 0));
-          answer(std::move(next));
-        }
+        if (!take(message->text)) break;
       } catch (const Error& error) {
         if (error.kind() == ErrorKind::RankFailed || !editor_.interactive()) throw;
         screen_.note(one_line(error.what()));
@@ -192,47 +185,59 @@ class Chat {
   }
 
  private:
-  // False: leave.
-  bool obey(std::string_view line) {
-    const size_t end = std::min(line.find_first_of(" \t\n"), line.size());
-    const std::string_view name = line.substr(0, end);
-    std::string argument(line.substr(std::min(line.find_first_not_of(" \t\n", end), line.size())));
-    argument.resize(argument.find_last_not_of(" \t\n") + 1);
-    if (name == "exit" || name == "quit") return false;
-    if (name == "help") {
-      print_text(kHelp);
-    } else if (name == "system") {
-      system(argument);
-    } else if (name == "retry") {
-      retry();
-    } else if (name == "clear") {
-      conversation_.clear();
-    } else if (name == "save") {
-      conversation_.save(file_of("/save", argument));
-    } else if (name == "load") {
-      conversation_.load(file_of("/load", argument));
-      screen_.note(fmt::format("{} messages", conversation_.messages().size()));
-    } else if (name == "stats") {
-      stats();
-    } else {
-      fail(ErrorKind::Usage, "/{} is not known; /help lists the commands, and // begins a message with a slash",
-           one_line(name));
+  // A message or a command; false: leave. Of several lines, as a pasted text may have, only a command that exists is
+  // taken for one.
+  bool take(std::string_view text) {
+    const bool one_line_only = text.find('\n') == std::string_view::npos;
+    if (text.starts_with("//") && one_line_only) {
+      text.remove_prefix(1);
+    } else if (text.starts_with('/')) {
+      const size_t end = std::min(text.find_first_of(" \t\n"), text.size());
+      const std::string_view name = text.substr(1, end - 1);
+      if (name == "exit" || name == "quit") return false;
+      const auto known = std::ranges::find(kCommands, name, &Command::name);
+      if (known != kCommands.end()) {
+        std::string argument(text.substr(std::min(text.find_first_not_of(" \t\n", end), text.size())));
+        argument.resize(argument.find_last_not_of(" \t\n") + 1);
+        (this->*known->obey)(argument);
+        return true;
+      }
+      if (one_line_only) {
+        fail(ErrorKind::Usage, "/{} is not known; /help lists the commands, and // begins a message with a slash",
+             one_line(name));
+      }
     }
+    Conversation next = conversation_;
+    next.add_user(text);
+    answer(std::move(next));
     return true;
   }
 
+  // As shells do.
   static std::string file_of(std::string_view command, const std::string& argument) {
     if (argument.empty()) fail(ErrorKind::Usage, "{} wants the name of a file", command);
-    return argument;
+    const char* const home = std::getenv("HOME");
+    return argument.starts_with("~/") && home != nullptr ? home + argument.substr(1) : argument;
   }
 
-  void system(std::string_view text) {
+  void help(const std::string&) { print_text(kHelp); }
+
+  void clear(const std::string&) { conversation_.clear(); }
+
+  void save(const std::string& file) { conversation_.save(file_of("/save", file)); }
+
+  void load(const std::string& file) {
+    conversation_.load(file_of("/load", file));
+    screen_.note(fmt::format("{} messages", conversation_.messages().size()));
+  }
+
+  void system(const std::string& text) {
     if (!text.empty()) conversation_.set_system(text == "off" ? "" : text);
     const std::string_view now = conversation_.system();
     screen_.note(now.empty() ? "no system message" : "system: " + fit_for_terminal(now));
   }
 
-  void retry() {
+  void retry(const std::string&) {
     Conversation next = conversation_;
     if (!next.drop_last_answer()) fail(ErrorKind::Usage, "there is no message to answer yet");
     ++sampling_.seed;
@@ -289,6 +294,7 @@ class Chat {
   void count(int64_t prompt_tokens, const Completion& completion) {
     const auto tokens = static_cast<int64_t>(completion.tokens.size());
     prompt_tokens_ += prompt_tokens;
+    read_tokens_ += prompt_tokens - completion.reused_tokens;
     tokens_ += tokens;
     prefill_s_ += completion.prefill_s;
     decode_s_ += completion.decode_s;
@@ -307,16 +313,29 @@ class Chat {
     screen_.note(line + "]");
   }
 
-  void stats() const {
+  void stats(const std::string&) {
     const auto rate = [](int64_t tokens, double seconds) {
       return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
     };
     print_text(fmt::format(
-        "{} answers, {} tokens at {:.1f} tok/s; prompts of {} tokens at {:.1f} tok/s; {} of {} positions; seed {}\n",
-        answers_, tokens_, rate(decoded_, decode_s_), prompt_tokens_, rate(prompt_tokens_, prefill_s_), used_, context_,
-        sampling_.seed));
+        "{} answers, {} tokens at {:.1f} tok/s; prompts of {} tokens, {} of them read at {:.1f} tok/s; {} of {} "
+        "positions; seed {}\n",
+        answers_, tokens_, rate(decoded_, decode_s_), prompt_tokens_, read_tokens_, rate(read_tokens_, prefill_s_),
+        used_, context_, sampling_.seed));
     print_text(format_ranks(engine_->reports()));
   }
+
+  struct Command {
+    std::string_view name;
+    void (Chat::*obey)(const std::string& argument);
+  };
+  static constexpr auto kCommands = std::to_array<Command>({{"help", &Chat::help},
+                                                            {"system", &Chat::system},
+                                                            {"retry", &Chat::retry},
+                                                            {"clear", &Chat::clear},
+                                                            {"save", &Chat::save},
+                                                            {"load", &Chat::load},
+                                                            {"stats", &Chat::stats}});
 
   const ChatCommandFlags& flags_;
   LineEditor editor_;
@@ -328,7 +347,7 @@ class Chat {
   std::vector<TokenId> marks_;  // special tokens around thoughts
   const int64_t context_;
   SamplingOptions sampling_;
-  int64_t answers_ = 0, prompt_tokens_ = 0, tokens_ = 0, decoded_ = 0, used_ = 0;
+  int64_t answers_ = 0, prompt_tokens_ = 0, read_tokens_ = 0, tokens_ = 0, decoded_ = 0, used_ = 0;
   double prefill_s_ = 0, decode_s_ = 0;
   std::unique_ptr<Engine> engine_;
 };

@@ -53,7 +53,10 @@ class LineEditor::Terminal {
     HistEvent event;
     ::history(history_.get(), &event, H_SETSIZE, kRemembered);
     ::history(history_.get(), &event, H_SETUNIQUE, 1);
-    if (!file_.empty()) ::history(history_.get(), &event, H_LOAD, file_.c_str());
+    if (!file_.empty()) {
+      const int found = ::history(history_.get(), &event, H_LOAD, file_.c_str());
+      if (found > 2 * kRemembered) ::history(history_.get(), &event, H_SAVE, file_.c_str());
+    }
     EditLine* const edit = edit_.get();
     el_set(edit, EL_CLIENTDATA, this);
     el_set(edit, EL_PROMPT, &show_prompt);
@@ -143,14 +146,27 @@ class LineEditor::Terminal {
   void remember(const std::string& text) {
     if (text.empty()) return;
     HistEvent event;
-    ::history(history_.get(), &event, H_ENTER, text.c_str());
-    if (file_.empty()) return;
+    const bool is_new = ::history(history_.get(), &event, H_ENTER, text.c_str()) > 0;
+    if (is_new && !file_.empty()) append_to_file(text);
+  }
+
+  // Others may have the same file: each adds what was typed at its own terminal.
+  void append_to_file(const std::string& text) const {
     std::error_code ignored;
     std::filesystem::create_directories(file_.parent_path(), ignored);
-    const int made = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    const int made = ::open(file_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
     if (made < 0) return;
-    ::close(made);
-    ::history(history_.get(), &event, H_SAVE, file_.c_str());
+    const std::unique_ptr<FILE, int (*)(FILE*)> file(::fdopen(made, "a"), std::fclose);
+    if (file == nullptr) {
+      ::close(made);
+      return;
+    }
+    std::fseek(file.get(), 0, SEEK_END);  // where libedit sees whether the file has its first line
+    const std::unique_ptr<History, Closer> one(history_init());
+    HistEvent event;
+    ::history(one.get(), &event, H_SETSIZE, 1);
+    ::history(one.get(), &event, H_ENTER, text.c_str());
+    ::history(one.get(), &event, H_SAVE_FP, file.get());
   }
 
   std::string prompt_;

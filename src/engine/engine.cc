@@ -117,7 +117,8 @@ class Engine::Impl {
       fail(ErrorKind::DoesNotFit, "{} sequences of {} positions are more than can be addressed; take a smaller context",
            options_.max_sequences, options_.context);
     }
-    limits_ = {prefill, options_.max_sequences, decoder.pages, kPageTokens};
+    const bool recurrent = std::ranges::any_of(plan_.ranks, [](const RankPlan& rank) { return rank.state_values > 0; });
+    limits_ = {prefill, options_.max_sequences, decoder.pages, kPageTokens, options_.reuse_prefixes, !recurrent};
     return decoder;
   }
 
@@ -237,6 +238,8 @@ class Engine::Impl {
         job->picked.reset();
         continue;
       }
+      const auto prompt_tokens = static_cast<int64_t>(job->request.tokens.size());
+      job->completion.reused_tokens = std::min(job->sequence->reused, prompt_tokens);
       scheduler.remove(*job->sequence);
       if (job->error) {
         job->promise.set_exception(job->error);

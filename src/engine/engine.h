@@ -74,9 +74,10 @@ struct Completion {
   std::vector<int32_t> tokens;        // generated; without the stop token
   std::vector<PickedToken> logprobs;  // [tokens] when sampling.logprobs is set, else empty
   FinishReason reason = FinishReason::Stop;
-  double ttft_s = 0;     // from submit to the first token
-  double prefill_s = 0;  // in steps that held prompt rows of this sequence
-  double decode_s = 0;   // from the first token to the last
+  int64_t reused_tokens = 0;  // of the prompt, those that were not read again: EngineOptions::reuse_prefixes
+  double ttft_s = 0;          // from submit to the first token
+  double prefill_s = 0;       // in steps that held prompt rows of this sequence
+  double decode_s = 0;        // from the first token to the last
 };
 
 // The callbacks run on rank 0's thread, on_token between steps and on_logits inside one, while the other ranks wait:
@@ -103,6 +104,9 @@ struct EngineOptions {
   int64_t prefill_chunk = 512;  // prompt rows of a step; 0: whole prompts
   int64_t pages = 0;            // of the KV cache; 0: enough for max_sequences whole contexts
   DType kv_dtype = DType::F16;
+  // Requests that end leave their KV cache, while there is room, to those that begin with the same tokens. (Models
+  // with recurrent layers: with all of its tokens.) The logits are the same bits.
+  bool reuse_prefixes = false;
   std::chrono::milliseconds stall{2000};
   bool check_comm = false;  // compare every collective across ranks
   FaultInjection faults;

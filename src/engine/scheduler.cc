@@ -1,4 +1,4 @@
-// Continuous batching over pages.
+// Continuous batching over pages, which outlive their sequences where prefixes are reused.
 #include "engine/scheduler.h"
 
 #include <algorithm>
@@ -28,23 +28,42 @@ void Scheduler::remove(const Sequence& sequence) {
   const auto found =
       std::find_if(sequences_.begin(), sequences_.end(), [&](const auto& s) { return s.get() == &sequence; });
   assert(found != sequences_.end());
-  Sequence* owned = found->get();
-  release(*owned);
-  std::erase(running_, owned);
-  std::erase(waiting_, owned);
+  std::unique_ptr<Sequence> owned = std::move(*found);
   sequences_.erase(found);
+  std::erase(running_, owned.get());
+  std::erase(waiting_, owned.get());
+  if (!options_.reuse_prefixes || owned->cached == 0) return release(*owned);
+  owned->tokens.resize(static_cast<size_t>(owned->cached));
+  give_back(*owned, static_cast<size_t>(ceil_div(owned->cached, options_.page_tokens)));
+  left_.push_back(std::move(owned));
+}
+
+void Scheduler::give_back(Sequence& sequence, size_t pages_kept) {
+  for (; sequence.pages.size() > pages_kept; sequence.pages.pop_back()) free_pages_.push_back(sequence.pages.back());
 }
 
 void Scheduler::release(Sequence& sequence) {
-  free_pages_.insert(free_pages_.end(), sequence.pages.rbegin(), sequence.pages.rend());
-  sequence.pages.clear();
+  give_back(sequence, 0);
   if (sequence.slot >= 0) free_slots_.push_back(sequence.slot);
   sequence.slot = -1;
   sequence.cached = 0;
 }
 
+bool Scheduler::discard_oldest() {
+  if (left_.empty()) return false;
+  release(*left_.front());
+  left_.erase(left_.begin());
+  return true;
+}
+
+int64_t Scheduler::left_pages() const {
+  int64_t pages = 0;
+  for (const auto& left : left_) pages += static_cast<int64_t>(left->pages.size());
+  return pages;
+}
+
 int64_t Scheduler::used_pages() const {
-  int64_t used = 0;
+  int64_t used = left_pages();
   for (const auto& sequence : sequences_) used += static_cast<int64_t>(sequence->pages.size());
   return used;
 }
@@ -59,7 +78,9 @@ void Scheduler::evict(Sequence& sequence) {
 
 bool Scheduler::cover(Sequence& sequence, int64_t tokens) {
   const int64_t wanted = ceil_div(tokens, options_.page_tokens) - static_cast<int64_t>(sequence.pages.size());
-  if (wanted > free_pages()) return false;
+  while (wanted > free_pages()) {
+    if (!discard_oldest()) return false;
+  }
   for (int64_t i = 0; i < wanted; ++i) {
     const int32_t page = free_pages_.back();
     free_pages_.pop_back();
@@ -69,19 +90,44 @@ bool Scheduler::cover(Sequence& sequence, int64_t tokens) {
   return true;
 }
 
+// The last token is always read, since its logits are wanted, and so is every other whose are.
+int64_t Scheduler::reusable(const Sequence& left, const Sequence& next) const {
+  const auto differs = std::mismatch(left.tokens.begin(), left.tokens.end(), next.tokens.begin(), next.tokens.end());
+  const auto last = static_cast<int64_t>(next.tokens.size()) - 1;
+  const int64_t usable = std::min({differs.first - left.tokens.begin(), last, next.logits_from});
+  return options_.rewindable || usable == left.cached ? usable : 0;
+}
+
+// That of the sequence which left the most of its tokens, with their pages; else a free one.
+void Scheduler::take_slot(Sequence& sequence) {
+  const auto best = std::max_element(left_.begin(), left_.end(), [&](const auto& a, const auto& b) {
+    return reusable(*a, sequence) < reusable(*b, sequence);
+  });
+  if (const int64_t usable = best == left_.end() ? 0 : reusable(**best, sequence); usable > 0) {
+    give_back(**best, static_cast<size_t>(ceil_div(usable, options_.page_tokens)));
+    sequence.slot = (*best)->slot;
+    sequence.pages = std::move((*best)->pages);
+    sequence.cached = sequence.reused = usable;
+    left_.erase(best);
+    return;
+  }
+  if (free_slots_.empty()) discard_oldest();
+  sequence.slot = free_slots_.back();
+  free_slots_.pop_back();
+}
+
 void Scheduler::admit() {
   // In order of arrival. A sequence is admitted when its tokens fit and every running one that may still grow keeps a
   // page to grow into.
-  while (!waiting_.empty() && !free_slots_.empty()) {
+  while (!waiting_.empty() && !(free_slots_.empty() && left_.empty())) {
     Sequence& next = *waiting_.front();
     const int64_t pages = ceil_div(static_cast<int64_t>(next.tokens.size()), options_.page_tokens);
     const auto growing = std::count_if(running_.begin(), running_.end(), [&](const Sequence* sequence) {
       return static_cast<int64_t>(sequence->pages.size()) * options_.page_tokens < sequence->most_tokens;
     });
-    if (pages + growing > free_pages()) return;
+    if (pages + growing > free_pages() + left_pages()) return;
     waiting_.pop_front();
-    next.slot = free_slots_.back();
-    free_slots_.pop_back();
+    take_slot(next);
     next.state = SequenceState::PendingPrefill;
     running_.push_back(&next);
     const bool covered = cover(next, static_cast<int64_t>(next.tokens.size()));

@@ -1,4 +1,4 @@
-// What a step holds: admission, chunked prefill, decodes, pages, eviction. Rank 0 only; no threads, no tensors.
+// What a step holds: admission, chunked prefill, decodes, pages, eviction, reuse. Rank 0 only; no threads, no tensors.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace lockstep {
 
 // Waiting -> PendingPrefill -> Decoding -> removed; from the middle two back to Waiting by eviction: the tokens are
-// kept and the cache is built again.
+// kept and the cache is built again. What is removed may leave its cache to one that begins alike.
 enum class SequenceState : uint8_t { Waiting, PendingPrefill, Decoding };
 
 struct Sequence {
@@ -20,6 +20,7 @@ struct Sequence {
   int64_t most_tokens = 0;      // it will never have more
   int64_t logits_from = 0;      // the next position whose logits are wanted; those of the last token always are
   int64_t cached = 0;           // tokens whose keys and values are in pages
+  int64_t reused = 0;           // of them, those that a removed sequence left when this one was admitted
   int32_t slot = -1;
   std::vector<int32_t> pages;
 };
@@ -42,17 +43,20 @@ struct SchedulerOptions {
   int64_t max_sequences = 0;
   int64_t pages = 0;
   int64_t page_tokens = 0;
+  bool reuse_prefixes = false;  // sequences that are removed keep slot and pages while nobody wants them
+  bool rewindable = true;       // a cache can be cut back to fewer tokens; not where layers have a recurrent state
 };
 
 // Invariants, after every call: free pages + pages of sequences = all pages; a slot or page has at most one owner; only
-// PendingPrefill and Decoding sequences own any.
+// PendingPrefill and Decoding sequences own any, and those that were removed and left theirs.
 class Scheduler {
  public:
   explicit Scheduler(const SchedulerOptions& options);
 
   // The sequence waits behind the others. REQUIRES: all pages together hold most_tokens tokens.
   Sequence& add(std::vector<int32_t> tokens, int64_t most_tokens, int64_t logits_from);
-  // Ends a sequence, gives its slot and pages back, and forgets it.
+  // Ends a sequence and forgets it. Its slot and pages are given back, or left to a sequence that begins with the same
+  // tokens: at once or when others want them, those left longest ago first.
   void remove(const Sequence& sequence);
 
   bool idle() const { return sequences_.empty(); }
@@ -66,11 +70,16 @@ class Scheduler {
 
   int64_t free_pages() const { return static_cast<int64_t>(free_pages_.size()); }
   int64_t evictions() const { return evictions_; }
-  int64_t used_pages() const;
+  int64_t used_pages() const;  // of sequences that are here, and left by others
 
  private:
   void admit();
-  bool cover(Sequence& sequence, int64_t tokens);  // pages for the first `tokens` tokens
+  void take_slot(Sequence& sequence);
+  bool cover(Sequence& sequence, int64_t tokens);                      // pages for the first `tokens` tokens
+  int64_t reusable(const Sequence& left, const Sequence& next) const;  // tokens
+  void give_back(Sequence& sequence, size_t pages_kept);
+  bool discard_oldest();  // of left_
+  int64_t left_pages() const;
   void evict(Sequence& sequence);
   void release(Sequence& sequence);
   void add_rows(Sequence& sequence, int64_t count);
@@ -79,7 +88,8 @@ class Scheduler {
   int64_t evictions_ = 0;
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::deque<Sequence*> waiting_;
-  std::vector<Sequence*> running_;  // by admission, oldest first
+  std::vector<Sequence*> running_;               // by admission, oldest first
+  std::vector<std::unique_ptr<Sequence>> left_;  // removed, with slot and pages; longest ago first
   std::vector<int32_t> free_pages_, free_slots_;
   ScheduledStep step_;
 };

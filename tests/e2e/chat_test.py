@@ -138,6 +138,21 @@ class ChatTest(ProgramTest):
         self.assertNotEqual(first, second)
         self.assertEqual(self.chat("Hello", "/retry", flags=["--seed", 5], temperature=1), first + second)
 
+    def test_what_was_said_is_not_read_again(self):
+        letter, count = 97, 5  # the model with the vocabulary of bytes is made to say "aaaaa"
+        flags = ["--logit-bias", f"{letter}:1e9"]
+        frame = len("[user]") + 1 + len("[assistant]")
+        first = frame + len("Hello")
+        second = first + count + 1 + frame + len("More")
+        # The last token of an answer is drawn and not read; of a prompt read before, the last gives the logits.
+        cached = first + count - 1
+        said = self.chat("Hello", "More", "/stats", "/retry", "/stats", "/clear", "Hello", "/stats", flags=flags)
+        found = [tuple(map(int, numbers)) for numbers in re.findall(rb"prompts of (\d+) tokens, (\d+) of them read", said)]
+        self.assertEqual(found[0], (first + second, first + second - cached))
+        self.assertEqual(found[1], (first + 2 * second, first + second - cached + 1))
+        self.assertEqual(found[2], (2 * first + 2 * second, first + second - cached + 2))
+        self.assertEqual(said.count(b"a" * count), 4)
+
     def test_refusals(self):
         def piped(status, words, *lines):
             done = lockstep("chat", *self.flags, "--quiet", "-n", 2, stdin="\n".join(lines).encode())
@@ -194,8 +209,11 @@ class ChatTest(ProgramTest):
     def test_at_a_terminal(self):
         """Messages of several lines, typed and pasted, commands, and the history."""
         state = self.folder / "state"
-        chat = Terminal("chat", *self.flags, "-n", 4000, "--ctx", 250, "--tp-size", 2, XDG_STATE_HOME=str(state))
+        home = {"XDG_STATE_HOME": str(state), "HOME": str(self.folder)}
+        chat = Terminal("chat", *self.flags, "-n", 4000, "--ctx", 250, "--tp-size", 2, **home)
         chat.wait_for_prompt()
+        other = Terminal("chat", *self.flags, **home)
+        other.wait_for_prompt()
         chat.type("/help\r")
         self.assertIn("/retry", chat.wait_for_prompt())
         chat.type("one\\\rtwo\x1b\rthree\r")
@@ -212,6 +230,13 @@ class ChatTest(ProgramTest):
         chat.type(f"/save {saved}\r")
         chat.wait_for_prompt()
         self.assertEqual(json.loads(saved.read_text())["messages"][0]["content"], "\u00e9 \u65e5\n\u00df")
+        chat.type("/clear\r")
+        chat.wait_for_prompt()
+        chat.type("\x1b[200~// a comment\rint x;\x1b[201~\r")  # is no command, and loses nothing
+        chat.wait_for_prompt()
+        chat.type("/save ~/terminal.json\r")
+        chat.wait_for_prompt()
+        self.assertEqual(json.loads(saved.read_text())["messages"][0]["content"], "// a comment\nint x;")
         chat.type("given up\x03")
         chat.wait_for_prompt()
         chat.type("/clear\r")
@@ -220,9 +245,26 @@ class ChatTest(ProgramTest):
         self.assertIn("is not known", chat.wait_for_prompt())
         chat.type("\x04")
         self.assertEqual(chat.end(), 0)
+        other.type("/system of the other\r")
+        other.wait_for_prompt()
+        other.type("\x04")
+        self.assertEqual(other.end(), 0)
         history = state / "lockstep" / "chat_history"
         self.assertEqual(history.stat().st_mode & 0o777, 0o600)
         self.assertIn("/nonsense", history.read_text())
+        self.assertIn("of\\040the\\040other", history.read_text())
+        with history.open("a") as file:  # of a long life: it is cut, the newest stay
+            file.writelines(f"old{i}\n" for i in range(2500))
+            file.write("/nonsense\nnewest\n")
+        third = Terminal("chat", *self.flags, **home)
+        third.wait_for_prompt()
+        self.assertEqual(len(history.read_text().splitlines()), 1001)
+        third.type("\x1b[A\x1b[A")
+        third.wait_for("/nonsense")
+        third.type("\x03")
+        third.wait_for_prompt()
+        third.type("\x04")
+        self.assertEqual(third.end(), 0)
 
     def test_what_a_model_writes_cannot_command_the_terminal(self):
         state = {"XDG_STATE_HOME": str(self.folder / "state")}

@@ -48,6 +48,37 @@ std::vector<float> logits_of(const FamilyModel& model, const Division& run) {
   return rows;
 }
 
+// The logits of `tokens` from position `from` on, from an engine in which a request with `before` has ended.
+struct Continued {
+  std::vector<float> logits;  // [tokens - from, vocab]
+  int64_t reused = 0;
+};
+Continued continue_from(const FamilyModel& model, const std::vector<int32_t>& before,
+                        const std::vector<int32_t>& tokens, size_t from, const Division& run) {
+  EngineOptions options;
+  options.plan.tp_size = run.tp_size;
+  options.context = model.context();
+  options.prefill_chunk = run.chunk;
+  options.kv_dtype = DType::F32;
+  options.check_comm = true;
+  options.reuse_prefixes = true;
+  Engine engine(*model.checkpoint, model.spec, options);
+  if (!before.empty()) {
+    Request request;
+    request.tokens = before;
+    engine.submit(std::move(request)).get();
+  }
+  Continued continued;
+  Request request;
+  request.tokens = tokens;
+  request.on_logits = [&](int64_t, std::span<const float> row) {
+    continued.logits.insert(continued.logits.end(), row.begin(), row.end());
+  };
+  request.logits_from = static_cast<int64_t>(from);
+  continued.reused = engine.submit(std::move(request)).get().reused_tokens;
+  return continued;
+}
+
 // No oracle caps scores. A cap near 0 leaves scores near 0, as a scale near 0 does: every position then counts alike.
 TEST(ScoreCap, OfNearlyNothingMakesAttentionUniform) {
   FamilyModel model{std::string("gemma3_text.bf16")};
@@ -111,6 +142,32 @@ TEST_P(FamilyLogits, AreTheSameBits) {
       ASSERT_EQ(found.size(), one_rank.size()) << describe(run);
       EXPECT_EQ(std::memcmp(found.data(), one_rank.data(), found.size() * sizeof(float)), 0) << describe(run);
     }
+  }
+}
+
+// What a request left is as good as what is read anew: the rest of the oracle's sequence after its prompt, and another
+// that turns away in the middle of the prompt, which a recurrent state cannot follow.
+TEST_P(FamilyLogits, GoOnFromWhatWasLeft) {
+  std::vector<int32_t> whole = model.prompt;
+  whole.insert(whole.end(), model.decoded.begin(), model.decoded.end());
+  std::vector<int32_t> other = model.prompt;
+  std::reverse(other.begin() + static_cast<int64_t>(other.size() / 2), other.end());
+  const size_t half = std::mismatch(other.begin(), other.end(), model.prompt.begin()).first - other.begin();
+  const bool recurrent =
+      std::ranges::any_of(model.spec.layers, [](const LayerSpec& layer) { return layer.mixer == Mixer::GatedDelta; });
+  const std::vector<float> once = logits_of(model, {});
+  const std::vector<float> rest(once.begin() + static_cast<int64_t>(model.prompt.size()) * model.spec.vocab,
+                                once.end());
+  const std::vector<float> turned = continue_from(model, {}, other, half, {}).logits;
+  for (const int size : {1, 2, 3}) {
+    const Continued on = continue_from(model, model.prompt, whole, model.prompt.size(), {size, 16});
+    EXPECT_EQ(on.reused, static_cast<int64_t>(model.prompt.size()));
+    ASSERT_EQ(on.logits.size(), rest.size());
+    EXPECT_EQ(std::memcmp(on.logits.data(), rest.data(), rest.size() * sizeof(float)), 0) << "tp " << size;
+    const Continued away = continue_from(model, model.prompt, other, half, {size, 16});
+    EXPECT_EQ(away.reused, recurrent ? 0 : static_cast<int64_t>(half));
+    ASSERT_EQ(away.logits.size(), turned.size());
+    EXPECT_EQ(std::memcmp(away.logits.data(), turned.data(), turned.size() * sizeof(float)), 0) << "tp " << size;
   }
 }
 
