@@ -2,6 +2,7 @@
 #include "text/pre_tokenizer.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/utf8.h"
@@ -138,6 +139,37 @@ struct Apply {
     by(is_word, Behavior::Isolated);
   }
 
+  void operator()(const Scripts&) const {
+    cut(words, Behavior::Removed, [&](std::string_view word, std::vector<Part>& parts) {
+      std::optional<int32_t> last;
+      parts.push_back({0, 0, true});  // what stands before the first script
+      for_each_character(word, [&](char32_t c, std::string_view bytes) {
+        const size_t at = parts.back().end;
+        const auto script = script_of(c);
+        if (script && script != last) {
+          parts.push_back({at, at, false});
+          last = script;
+        }
+        parts.back().end += bytes.size();
+      });
+    });
+  }
+
+  void operator()(const FixedLength& step) const {
+    cut(words, Behavior::Isolated, [&](std::string_view word, std::vector<Part>& parts) {
+      size_t room = 0;  // characters
+      for_each_character(word, [&](char32_t, std::string_view bytes) {
+        if (room == 0) {
+          const size_t at = parts.empty() ? 0 : parts.back().end;
+          parts.push_back({at, at, false});
+          room = step.characters;
+        }
+        parts.back().end += bytes.size();
+        --room;
+      });
+    });
+  }
+
   void operator()(const PrefixSpace&) const {
     rewrite(words, [](std::string_view word, size_t, std::string& text) {
       if (!word.starts_with(' ')) text += ' ';
@@ -186,6 +218,7 @@ struct DropsText {
   bool operator()(const Split& step) const { return step.behavior == Behavior::Removed; }
   bool operator()(const SplitAtClass& step) const { return step.behavior == Behavior::Removed; }
   bool operator()(const WordsAndSymbols&) const { return true; }
+  bool operator()(const Scripts&) const { return true; }
   template <class Other>
   bool operator()(const Other&) const {
     return false;

@@ -1,6 +1,7 @@
 // Cutting a text into words, which tokens never cross ("pre-tokenization"): a list of steps, as data.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -37,7 +38,11 @@ struct SplitAtClass {
   char32_t delimiter = 0;  // of Class::Delimiter
 };
 struct WordsAndSymbols {};  // runs of word characters and runs of what is neither word nor white space
+struct Scripts {};          // cuts where script_of() changes; what stands before the first script is left out
 struct PrefixSpace {};      // a space before every word that does not begin with one
+struct FixedLength {
+  size_t characters;  // of every word but the last; above 0
+};
 enum class Prepend : uint8_t { Never, First, Always };
 struct Metaspace {
   std::string replacement;  // one character, which stands for a space
@@ -50,7 +55,8 @@ struct CutBeforeMark {
   std::string mark;
   std::vector<char32_t> joined;  // sorted
 };
-using Step = std::variant<Split, SplitAtClass, WordsAndSymbols, PrefixSpace, Metaspace, ByteLevel, CutBeforeMark>;
+using Step = std::variant<Split, SplitAtClass, WordsAndSymbols, Scripts, FixedLength, PrefixSpace, Metaspace, ByteLevel,
+                          CutBeforeMark>;
 
 }  // namespace pre_tokenize
 

@@ -3,7 +3,7 @@
 // Tokenizers are made from plain data (constructors take values, not paths); they know no tensors and no engine. A
 // tokenizer is immutable after construction and may be used by several threads at once. tokenizer.cc is the pipeline
 // from text to tokens and back, whose parts are data: added_tokens, normalizer, pre_tokenizer, a token_model (bpe,
-// unigram, word_piece), token_decoder. Two readers fill it: tokenizer_json*.cc and gguf_vocabulary.cc.
+// unigram, word_piece, word_level), token_decoder. Two readers fill it: tokenizer_json*.cc and gguf_vocabulary.cc.
 // stream_decoder.cc turns a sequence of tokens into whole characters; stop_matcher.cc ends a text at a stop string.
 // chat_template.h is the other half of the door: from messages to text; chat_encoder.cc joins the two.
 #pragma once

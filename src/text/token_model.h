@@ -1,4 +1,4 @@
-// The part of a tokenizer that turns one word into tokens: BPE, Unigram or WordPiece.
+// The part of a tokenizer that turns one word into tokens: BPE, Unigram, WordPiece or WordLevel.
 #pragma once
 
 #include <array>
@@ -54,6 +54,21 @@ class TokenModel {
 std::array<TokenId, 256> byte_fallback_tokens(const TokenTable& tokens);
 // The bytes of a character as tokens, or false when one of them has none.
 bool append_bytes(std::string_view text, const std::array<TokenId, 256>& byte_tokens, std::vector<TokenId>& out);
+
+// The whole word is a token, or unknown.
+class WordLevelModel final : public TokenModel {
+ public:
+  // `tokens` must outlive the model.
+  WordLevelModel(const TokenTable& tokens, TokenId unknown) : tokens_(tokens), unknown_(unknown) {}
+  void encode(std::string_view word, ModelScratch& scratch, std::vector<TokenId>& out) const override;
+  TokenId byte_token(uint8_t) const override { return -1; }
+  bool byte_tokens_suffice() const override { return false; }
+  bool is_bounded() const override { return false; }
+
+ private:
+  const TokenTable& tokens_;
+  const TokenId unknown_;
+};
 
 // Greedy: from the left, the longest token that the rest of the word begins with.
 class WordPieceModel final : public TokenModel {

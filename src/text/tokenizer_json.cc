@@ -224,8 +224,10 @@ class Reader final : public TokenizerJsonVisitor {
       read_unigram(model);
     } else if (type == "WordPiece") {
       read_word_piece(model);
+    } else if (type == "WordLevel") {
+      read_word_level(model);
     } else {
-      model.at("type").unsupported("BPE, Unigram, WordPiece");
+      model.at("type").unsupported("BPE, Unigram, WordPiece, WordLevel");
     }
     if (type != "BPE" && std::exchange(pre.byte_level, false)) pre.steps.emplace_back(pre_tokenize::ByteLevel());
   }
@@ -292,12 +294,24 @@ class Reader final : public TokenizerJsonVisitor {
   void read_word_piece(const JsonField& model) {
     model.allow_only({"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word"});
     check_trie_tokens();
-    const auto unknown = named_token(model, "unk_token");
-    if (!unknown) bad("model.unk_token is missing");
+    const TokenId unknown = unknown_token(model);
     const int64_t most = model.at("max_input_chars_per_word").integer(0, int64_t{1} << 30);
     p_->description = "WordPiece (tokenizer.json)";
-    p_->model = std::make_unique<WordPieceModel>(p_->tokens, *unknown, model.string_or("continuing_subword_prefix", ""),
+    p_->model = std::make_unique<WordPieceModel>(p_->tokens, unknown, model.string_or("continuing_subword_prefix", ""),
                                                  static_cast<size_t>(most));
+  }
+
+  void read_word_level(const JsonField& model) {
+    model.allow_only({"type", "unk_token"});
+    p_->description = "WordLevel (tokenizer.json)";
+    p_->model = std::make_unique<WordLevelModel>(p_->tokens, unknown_token(model));
+  }
+
+  // Of a model that cannot do without.
+  TokenId unknown_token(const JsonField& model) const {
+    const auto unknown = named_token(model, "unk_token");
+    if (!unknown) bad("model.unk_token is missing");
+    return *unknown;
   }
 
   void check_trie_tokens() const {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -158,10 +159,16 @@ void read_pre_tokenizer_step(const JsonField& step, PreTokenizerSteps& out) {
     step.allow_only({"type", "delimiter"});
     const char32_t delimiter = first_character(read_one_character(step.at("delimiter"))).code;
     add(SplitAtClass{Class::Delimiter, Behavior::Removed, delimiter});
+  } else if (type == "FixedLength") {
+    step.allow_only({"type", "length"});
+    add(FixedLength{static_cast<size_t>(step.has("length") ? step.at("length").integer(1, INT64_MAX) : 5)});
+  } else if (type == "UnicodeScripts") {
+    step.allow_only({"type"});
+    add(Scripts());
   } else {
     step.at("type").unsupported(
         "ByteLevel, Split, Metaspace, Digits, Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer, "
-        "CharDelimiterSplit, Sequence");
+        "CharDelimiterSplit, FixedLength, UnicodeScripts, Sequence");
   }
 }
 

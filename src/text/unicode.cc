@@ -7,6 +7,7 @@
 #include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
 #include <unicode/unistr.h>
+#include <unicode/uscript.h>
 
 #include <algorithm>
 #include <vector>
@@ -57,6 +58,37 @@ void decompose(const icu::Normalizer2& decomposition, std::string_view text, std
 }
 
 }  // namespace
+
+// Hugging Face's table is that of Unicode 9.0, which had four characters in other scripts than ICU has them.
+std::optional<int32_t> script_of(char32_t c) {
+  switch (c) {
+    case ' ':
+      return std::nullopt;
+    case 0x0589:
+    case 0x061C:
+      return USCRIPT_COMMON;
+    case 0x0953:
+    case 0x0954:
+      return USCRIPT_DEVANAGARI;
+    case 0x30FC:
+      return USCRIPT_HAN;
+    default:
+      break;
+  }
+  UVersionInfo since{};
+  u_charAge(static_cast<UChar32>(c), since);
+  if (since[0] > 9) return std::nullopt;
+  UErrorCode error = U_ZERO_ERROR;
+  switch (const UScriptCode script = uscript_getScript(static_cast<UChar32>(c), &error)) {
+    case USCRIPT_UNKNOWN:
+      return std::nullopt;
+    case USCRIPT_HIRAGANA:
+    case USCRIPT_KATAKANA:
+      return USCRIPT_HAN;
+    default:
+      return script;
+  }
+}
 
 bool is_white_space(char32_t c) {
   if (c < 0x80) return c == ' ' || (c >= '\t' && c <= '\r');

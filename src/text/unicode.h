@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,9 @@ bool is_mark(char32_t c);             // of the general categories M*
 bool is_nonspacing_mark(char32_t c);  // Mn
 bool is_other(char32_t c);            // Cc, Cf, Co
 bool is_chinese(char32_t c);          // the blocks that BERT puts spaces around
+// The script that sets words of mixed writing apart, as a number: Hiragana and Katakana are Han; none has the space,
+// nor a character that Unicode 9.0 does not know.
+std::optional<int32_t> script_of(char32_t c);
 // Appends the lower case of one character, whatever stands beside it.
 void append_lower_case(std::string& out, char32_t c);
 

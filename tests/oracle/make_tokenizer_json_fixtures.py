@@ -1,7 +1,9 @@
 """Makes tests/fixtures/text/json/NAME.tokenizer.json, a small tokenizer of every kind, trained here, and NAME.json, what
-Hugging Face `tokenizers` makes of some strings with it.
+Hugging Face `tokenizers` makes of some strings with it; and tests/fixtures/text/scripts.json, its scripts of all characters.
 
-    python tests/oracle/make_tokenizer_json_fixtures.py
+    python tests/oracle/make_tokenizer_json_fixtures.py [NAME...]
+
+With names, these tokenizers alone.
 
 NAME.json has: the versions it was made with; `encode`: text, ids with special tokens parsed,
 ids with them as text (null where Hugging Face's model makes special tokens of it, which lockstep's never does), ids with what
@@ -12,6 +14,7 @@ import json
 import pathlib
 import platform
 import random
+import sys
 
 import tokenizers
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -44,6 +47,11 @@ def unigram(tokenizer, specials=("<unk>", "<s>", "</s>")):
 def word_piece(tokenizer):
     specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     return train(tokenizer, trainers.WordPieceTrainer(vocab_size=SIZE, special_tokens=specials, show_progress=False))
+
+
+def word_level(tokenizer):
+    trainer = trainers.WordLevelTrainer(vocab_size=SIZE, special_tokens=["<unk>", "<s>", "</s>"], show_progress=False)
+    return train(tokenizer, trainer)
 
 
 def changed(tokenizer, change):
@@ -267,9 +275,56 @@ def behaviors():
     return bpe(t)
 
 
+def whole_words():
+    t = Tokenizer(models.WordLevel(unk_token="<unk>"))
+    t.normalizer = normalizers.Lowercase()
+    t.pre_tokenizer = pre_tokenizers.Whitespace()
+    t = word_level(t)
+    t.post_processor = processors.TemplateProcessing("<s> $A </s>", "<s> $A </s> $B </s>", [("<s>", 1), ("</s>", 2)])
+    t.add_tokens([AddedToken("the", single_word=True, normalized=True), AddedToken("<think>", normalized=False)])
+    return t
+
+
+def whole_words_of_bytes():
+    """Words are as long as a special token."""
+    t = Tokenizer(models.WordLevel(unk_token="<unk>"))
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.FixedLength(3), pre_tokenizers.ByteLevel(False, use_regex=False)])
+    t.decoder = decoders.ByteLevel()
+    return word_level(t)
+
+
+def fixed_length():
+    t = Tokenizer(models.BPE())
+    t.normalizer = normalizers.NFD()
+    t.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r"[\r\n]+"), "isolated"),
+            pre_tokenizers.FixedLength(length=5),
+            pre_tokenizers.ByteLevel(False, use_regex=False),
+        ]
+    )
+    t.decoder = decoders.ByteLevel()
+    return bpe(t, **byte_level_alphabet())
+
+
+def scripts():
+    """A mark before every word, so that every cut is seen."""
+    t = Tokenizer(models.Unigram())
+    t.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.UnicodeScripts(),
+            pre_tokenizers.FixedLength(length=40),
+            pre_tokenizers.Metaspace("▁", prepend_scheme="always"),
+        ]
+    )
+    t.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace("▁", prepend_scheme="always")])
+    return with_bytes(unigram(t))
+
+
 KINDS = [
     gpt2, llama3, gpt4o, deepseek, byte_level_normalizer, alphabet_in_the_middle, llama2, gemma, unknown_tokens, ends_of_words,
-    continuing_prefix, t5, unigram_bytes, unigram_fused, bert, bert_cased, behaviors,
+    continuing_prefix, t5, unigram_bytes, unigram_fused, bert, bert_cased, behaviors, whole_words, whole_words_of_bytes,
+    fixed_length, scripts,
 ]  # fmt: skip
 
 
@@ -315,15 +370,22 @@ def fixture(tokenizer, seed):
 NEWER = oracle.newer_characters()
 
 
+def write(path, value):
+    path.write_text(json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n")
+
+
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
+    if not sys.argv[1:]:
+        write(OUT.parent / "scripts.json", oracle.script_ranges())
     for seed, kind in enumerate(KINDS):
+        if sys.argv[1:] and kind.__name__ not in sys.argv[1:]:
+            continue
         path = OUT / f"{kind.__name__}.json"
         tokenizer = kind()
-        compact = lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n"
-        path.with_suffix(".tokenizer.json").write_text(compact(json.loads(tokenizer.to_str())))
+        write(path.with_suffix(".tokenizer.json"), json.loads(tokenizer.to_str()))
         made = fixture(tokenizer, seed)
-        path.write_text(compact(made))
+        write(path, made)
         nulls = sum(example["as_text"] is None for example in made["encode"])
         print(path.name, path.stat().st_size, "bytes;", nulls, "texts of special tokens")
 

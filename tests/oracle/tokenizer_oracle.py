@@ -155,6 +155,21 @@ def newer_characters():
     return newer
 
 
+def script_ranges():
+    """Runs of characters of one script, as UnicodeScripts has them: [first code point, number], 0 for none."""
+    words = pre_tokenizers.UnicodeScripts().pre_tokenize_str
+    ranges, numbers, last = [], {}, None  # numbers: of one character of each script
+    for c in map(chr, itertools.chain(range(0xD800), range(0xE000, 0x110000))):
+        number = 0
+        if words(c):
+            if last is None or len(words(last + c)) != 1:
+                last = next((known for known in numbers if len(words(known + c)) == 1), c)
+            number = numbers.setdefault(last, len(numbers) + 1)
+        if not ranges or ranges[-1][1] != number:
+            ranges.append([ord(c), number])
+    return ranges
+
+
 def without(text, characters):
     return text.translate({ord(c): None for c in characters})
 

@@ -68,13 +68,21 @@ void set_unigram(json& t, const char* vocabulary) {
   t["model"] = {{"type", "Unigram"}, {"vocab", json::parse(vocabulary)}, {"unk_id", 0}};
 }
 
+void set_word_level(json& t, const json& unknown) {
+  t["model"] = {{"type", "WordLevel"}, {"vocab", {{"a", 0}, {"b", 1}}}, {"unk_token", unknown}};
+}
+
+void set_length(json& t, const json& length) {
+  t["pre_tokenizer"] = {{"type", "FixedLength"}, {"length", length}};
+}
+
 const std::vector<Refusal> kRefusals{
     {"Version", [](auto& t) { t["version"] = "2.0"; }, ErrorKind::Unsupported, "version is '2.0', which is not known"},
     {"UnknownMember", [](auto& t) { t["extra"] = 1; }, ErrorKind::Unsupported, "has 'extra', which is not known"},
     {"NoModel", [](auto& t) { t.erase("model"), t["added_tokens"].clear(); }, ErrorKind::Malformed,
      "model.vocab has no"},
-    {"ModelType", [](auto& t) { t["model"]["type"] = "WordLevel"; }, ErrorKind::Unsupported,
-     "model.type is 'WordLevel', which is not known; the known ones are BPE, Unigram, WordPiece"},
+    {"ModelType", [](auto& t) { t["model"]["type"] = "CharLevel"; }, ErrorKind::Unsupported,
+     "model.type is 'CharLevel', which is not known; the known ones are BPE, Unigram, WordPiece, WordLevel"},
     {"ModelMember", [](auto& t) { t["model"]["new"] = 1; }, ErrorKind::Unsupported, "model has 'new'"},
     {"Dropout", [](auto& t) { t["model"]["dropout"] = 0.1; }, ErrorKind::Unsupported, "model.dropout is 0.1"},
     {"Unknown", [](auto& t) { t["model"]["unk_token"] = "?"; }, ErrorKind::Malformed,
@@ -173,9 +181,28 @@ const std::vector<Refusal> kRefusals{
      "pre_tokenizer.behavior is 'Merged', which is not known; the known ones are Removed, Isolated"},
     {"PreTokenizer",
      [](auto& t) {
-       t["pre_tokenizer"] = {{"type", "UnicodeScripts"}};
+       t["pre_tokenizer"] = {{"type", "Sentences"}};
      },
-     ErrorKind::Unsupported, "pre_tokenizer.type is 'UnicodeScripts'"},
+     ErrorKind::Unsupported, "pre_tokenizer.type is 'Sentences', which is not known; the known ones are ByteLevel"},
+    {"ScriptsMember",
+     [](auto& t) {
+       t["pre_tokenizer"] = {{"type", "UnicodeScripts"}, {"length", 5}};
+     },
+     ErrorKind::Unsupported, "pre_tokenizer has 'length', which is not known; the known ones are type"},
+    {"LengthZero", [](auto& t) { set_length(t, 0); }, ErrorKind::Malformed,
+     "pre_tokenizer.length is 0; it must be a whole number from 1 to 9223372036854775807"},
+    {"LengthNegative", [](auto& t) { set_length(t, -1); }, ErrorKind::Malformed, "pre_tokenizer.length is -1"},
+    {"LengthHuge", [](auto& t) { set_length(t, uint64_t{1} << 63); }, ErrorKind::Malformed,
+     "pre_tokenizer.length is 9223372036854775808"},
+    {"LengthBeyondIntegers", [](auto& t) { set_length(t, 1e300); }, ErrorKind::Malformed,
+     "pre_tokenizer.length is 1e+300"},
+    {"LengthFraction", [](auto& t) { set_length(t, 2.0); }, ErrorKind::Malformed, "pre_tokenizer.length is 2.0"},
+    {"LengthString", [](auto& t) { set_length(t, "5"); }, ErrorKind::Malformed, "pre_tokenizer.length is '5'"},
+    {"LengthBool", [](auto& t) { set_length(t, true); }, ErrorKind::Malformed, "pre_tokenizer.length is true"},
+    {"LengthArray", [](auto& t) { set_length(t, json::array({5})); }, ErrorKind::Malformed,
+     "pre_tokenizer.length is an array"},
+    {"LengthMember", [](auto& t) { set_length(t, 5), t["pre_tokenizer"]["unit"] = "byte"; }, ErrorKind::Unsupported,
+     "pre_tokenizer has 'unit'"},
     {"Metaspace",
      [](auto& t) {
        t["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "__"}};
@@ -210,6 +237,20 @@ const std::vector<Refusal> kRefusals{
      "model.unk_id is 1"},
     {"LongPiece", [](auto& t) { set_unigram(t, (R"([[")" + std::string(513, 'a') + R"(", -1.5]])").c_str()); },
      ErrorKind::Malformed, "of 513 bytes; a token of such a model has at most 512"},
+    {"WordsUnknown", [](auto& t) { set_word_level(t, "<unk>"); }, ErrorKind::Malformed,
+     "model.unk_token is '<unk>', which is not in model.vocab"},
+    {"WordsUnknownAddedAlone", [](auto& t) { set_word_level(t, "<s>"); }, ErrorKind::Malformed,
+     "model.unk_token is '<s>', which is not in model.vocab"},
+    {"WordsUnknownNull", [](auto& t) { set_word_level(t, nullptr); }, ErrorKind::Malformed,
+     "model.unk_token is missing"},
+    {"WordsUnknownNumber", [](auto& t) { set_word_level(t, 0); }, ErrorKind::Malformed,
+     "model.unk_token is 0; it must be a string"},
+    {"WordsMember", [](auto& t) { set_word_level(t, "a"), t["model"]["fuse_unk"] = true; }, ErrorKind::Unsupported,
+     "model has 'fuse_unk'"},
+    {"WordsArray", [](auto& t) { set_word_level(t, "a"), t["model"]["vocab"] = json::parse(R"([["a", 1.5]])"); },
+     ErrorKind::Malformed, "model.vocab must be an object for a model of type 'WordLevel'"},
+    {"WordsIdTwice", [](auto& t) { set_word_level(t, "a"), t["model"]["vocab"]["b"] = 0; }, ErrorKind::Malformed,
+     "the id 0, which 'a' has too"},
 };
 
 INSTANTIATE_TEST_SUITE_P(TokenizerJson, RefusedJson, testing::ValuesIn(kRefusals),
@@ -250,6 +291,21 @@ TEST(HostileJson, MergesThatLeadBack) {
   t["normalizer"] = t["pre_tokenizer"] = nullptr;
   const auto ids = read(t.dump())->encode(std::string(50'000, 'a'), SpecialTokens::AsText);
   EXPECT_EQ(ids.size(), 50'000u);
+}
+
+// A length is a number to count down from, not memory; and words have no bound but that of all tokens.
+TEST(HostileJson, LengthsAndWordsThatAreHuge) {
+  json t = small();
+  set_word_level(t, "a");
+  const std::string word(60'000, 'b');
+  t["model"]["vocab"][word] = 2;
+  t["added_tokens"] = json::array();
+  t["normalizer"] = t["post_processor"] = nullptr;
+  set_length(t, INT64_MAX);
+  EXPECT_THAT(read(t.dump())->encode(word, SpecialTokens::AsText), testing::ElementsAre(2));
+  EXPECT_THAT(read(t.dump())->encode(std::string(2'000'000, 'b'), SpecialTokens::AsText), testing::ElementsAre(0));
+  set_length(t, 1);
+  EXPECT_THAT(read(t.dump())->encode(word, SpecialTokens::AsText), testing::Each(1));
 }
 
 // Patterns that would take a backtracking engine exponential, cubic or quadratic time. Either they are refused by name,

@@ -5,12 +5,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/error.h"
 #include "base/utf8.h"
 #include "text/text.h"
+#include "text/unicode.h"
 
 namespace lockstep {
 namespace {
@@ -138,6 +140,26 @@ TEST_P(EveryKind, TakesLongWords) {
     const auto ids = tokenizer_->encode(text, SpecialTokens::AsText);
     EXPECT_EQ(streamed(*tokenizer_, ids, true), repaired(tokenizer_->decode(ids, true)));
   }
+}
+
+// Of all characters: which have a script, and which have the same.
+TEST(Scripts, AreThoseOfHuggingFace) {
+  std::ifstream stream(LOCKSTEP_FIXTURES "/text/scripts.json");
+  const auto ranges = json::parse(stream).get<std::vector<std::pair<char32_t, int>>>();
+  std::map<int, int32_t> scripts;
+  std::map<int32_t, int> numbers;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const auto [begin, number] = ranges[i];
+    const char32_t end = i + 1 < ranges.size() ? ranges[i + 1].first : 0x110000;
+    for (char32_t c = begin; c < end; ++c) {
+      const auto script = script_of(c);
+      ASSERT_EQ(script.has_value(), number != 0) << static_cast<uint32_t>(c);
+      if (!script) continue;
+      ASSERT_EQ(scripts.emplace(number, *script).first->second, *script) << static_cast<uint32_t>(c);
+      ASSERT_EQ(numbers.emplace(*script, number).first->second, number) << static_cast<uint32_t>(c);
+    }
+  }
+  EXPECT_EQ(numbers.size(), 135u);
 }
 
 // ---- the files beside ----
