@@ -227,6 +227,22 @@ class ChatTest(ProgramTest):
         count = self.json_of("generate", "-m", self.model, *flags, "-p", "Hello")["prompt_tokens"]
         self.assertEqual(count, len(f"1get{END}abcyzHello"))
 
+    def test_a_model_with_several_templates(self):
+        def count(templates, *flags):
+            model = self.folder / "templates.gguf"
+            model.write_bytes(program.with_byte_vocabulary(self.ids_only.read_bytes(), templates=templates))
+            done = lockstep("generate", "-m", model, "--chat", "-p", "x", "-n", 1, "--json", "--quiet", *flags)
+            return json.loads(done.stdout)["prompt_tokens"] if done.returncode == 0 else done.stderr
+
+        all_of_them = {"": "1", "tool_use": "12", "rag": "123"}
+        tools = ["--chat-template-kwargs", '{"tools": [{}]}']
+        self.assertEqual(count(all_of_them), 1)
+        self.assertEqual(count(all_of_them, *tools), 2)
+        self.assertEqual(count(all_of_them, *tools, "--chat-template", "rag"), 3)
+        self.assertEqual(count({"rag": "123"}), 3)
+        self.assertIn("cannot be opened", count(all_of_them, "--chat-template", "sql"))
+        self.assertIn("no default: 'rag', 'tool_use'; name one of them", count({"rag": "123", "tool_use": "12"}))
+
     def test_a_context_that_runs_full(self):
         chat = Terminal("chat", *self.flags, "--logit-bias", "97:1e9", "--ctx", 40, XDG_STATE_HOME=str(self.folder / "state"))
         chat.wait_for_prompt()
