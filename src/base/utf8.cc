@@ -51,6 +51,16 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::string with_replacement_characters(std::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const auto [kind, length] = next_utf8(bytes);
+    text += kind == Utf8Kind::Character ? bytes.substr(0, length) : "\xEF\xBF\xBD";
+    bytes.remove_prefix(length);
+  }
+  return text;
+}
+
 void append_utf8(std::string& out, char32_t c) {
   const auto put = [&](char32_t byte) { out.push_back(static_cast<char>(byte)); };
   const auto tail = [&](int shift) { put(0x80 | ((c >> shift) & 0x3F)); };

@@ -25,6 +25,9 @@ Utf8Step next_utf8(std::string_view bytes);
 // Is all of it well formed: shortest forms, no surrogates, at most U+10FFFF?
 bool is_utf8(std::string_view text);
 
+// Each part that is no character becomes U+FFFD.
+std::string with_replacement_characters(std::string_view bytes);
+
 // Appends the character, at most U+10FFFF.
 void append_utf8(std::string& out, char32_t character);
 

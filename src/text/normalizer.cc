@@ -5,20 +5,13 @@
 #include <array>
 #include <utility>
 
-#include "base/error.h"
+#include "text/growth_limit.h"
 
 namespace lockstep {
 namespace {
 
 using namespace normalize;
 using Text = Normalizer::Text;
-
-constexpr size_t kMostBytes = size_t{1} << 30;  // as to_normal_form() may take
-
-void check_size(const std::string& text) {
-  if (text.size() <= kMostBytes) return;
-  fail(ErrorKind::DoesNotFit, "text that has more than {} bytes when it is normalized cannot be tokenized", kMostBytes);
-}
 
 // Calls write(out, code, bytes) for every character; what it appends stands for that character.
 template <class Write>
@@ -53,7 +46,7 @@ void normal_form(Text& t, NormalForm form) {
 }
 
 // What is put in a match's place counts as the last character of the match.
-void replace(Text& t, const Replace& step) {
+void replace(Text& t, const Replace& step, const GrowthLimit& limit) {
   std::vector<Pattern::Match> matches;
   step.pattern.find(t.text, matches);
   std::string out;
@@ -68,6 +61,7 @@ void replace(Text& t, const Replace& step) {
     out.append(step.content);
     if (match.end <= t.front) front = out.size();
     begin = match.end;
+    limit.check(out.size());
   }
   keep(t.text.size());
   t = {std::move(out), front};
@@ -106,7 +100,9 @@ bool is_nmt_space(char32_t c) {
 // nowhere, and all that follows counts as earlier than it is.
 class Replacing {
  public:
-  Replacing(const Text& t, const PrecompiledCharsmap& map) : t_(t), map_(map) { out_.reserve(t.text.size()); }
+  Replacing(const Text& t, const PrecompiledCharsmap& map, const GrowthLimit& limit) : t_(t), map_(map), limit_(limit) {
+    out_.reserve(t.text.size());
+  }
 
   Text run() {
     for (std::string_view rest = t_.text; !rest.empty();) {
@@ -117,7 +113,7 @@ class Replacing {
           if (!put_replacement(c)) put(c, c);
         });
       }
-      check_size(out_);
+      limit_.check(out_.size());
       rest.remove_prefix(bytes);
     }
     return {std::move(out_), front_};
@@ -153,6 +149,7 @@ class Replacing {
 
   const Text& t_;
   const PrecompiledCharsmap& map_;
+  const GrowthLimit& limit_;
   std::string out_;
   size_t front_ = 0, last_ = 0;  // bytes of out_; before its last character
   bool last_is_more_ = false;    // than its piece has
@@ -161,12 +158,13 @@ class Replacing {
 
 struct Apply {
   Text& t;
+  const GrowthLimit& limit;
   const ByteAlphabet& alphabet;
 
   void operator()(NormalForm form) const { normal_form(t, form); }
   void operator()(const LowerCase&) const { lower_case(t); }
   void operator()(const StripAccents&) const { drop(t, is_mark); }
-  void operator()(const Replace& step) const { replace(t, step); }
+  void operator()(const Replace& step) const { replace(t, step, limit); }
   void operator()(const Prepend& step) const {
     if (t.text.empty()) return;
     t.text.insert(0, step.text);
@@ -204,7 +202,7 @@ struct Apply {
       if (!nmt_drops(c)) out += is_nmt_space(c) ? " " : bytes;
     });
   }
-  void operator()(const Precompiled& map) const { t = Replacing(t, map).run(); }
+  void operator()(const Precompiled& map) const { t = Replacing(t, map, limit).run(); }
 };
 
 // The most that is known of canonical forms is 7 bytes to 2 (U+0390), of compatible ones 4 bytes to 1.
@@ -230,9 +228,10 @@ struct Shrinking {
 
 Normalizer::Text Normalizer::apply(std::string_view text) const {
   Text result{std::string(text), text.empty() ? 0 : first_character(text).length};
+  const GrowthLimit limit(text.size());
   for (const Step& step : steps_) {
-    std::visit(Apply{result, alphabet_}, step);
-    check_size(result.text);
+    std::visit(Apply{result, limit, alphabet_}, step);
+    limit.check(result.text.size());
   }
   return result;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "text/growth_limit.h"
 #include "text/unicode.h"
 
 namespace lockstep {
@@ -228,7 +229,11 @@ struct DropsText {
 }  // namespace
 
 void PreTokenizer::apply(Words& words) const {
-  for (const Step& step : steps_) std::visit(Apply{words, alphabet_}, step);
+  const GrowthLimit limit(words.text.size());
+  for (const Step& step : steps_) {
+    std::visit(Apply{words, alphabet_}, step);
+    limit.check(words.text.size());
+  }
 }
 
 bool PreTokenizer::drops_text() const {

@@ -148,13 +148,16 @@ class StripStage final : public Stage {
   std::string held_;
 };
 
-// A plain string is replaced as it goes by; a regular expression waits for the token to end.
+// A plain string is replaced as it goes by; a regular expression waits for the token to end, and sees characters alone.
 class ReplaceStage final : public Stage {
  public:
   ReplaceStage(DecodeStage& next, const Replace& step) : Stage(next), step_(step) {}
   void put(std::string_view text, bool ends, bool) override {
     held_ += text;
-    if (!ends && step_.literal.empty()) return;
+    if (step_.literal.empty()) {
+      if (!ends) return;
+      if (!is_utf8(held_)) held_ = with_replacement_characters(held_);
+    }
     std::vector<Pattern::Match> matches;
     step_.pattern->find(held_, matches);
     std::string out;

@@ -269,7 +269,18 @@ PreTokenizerSteps read_pre_tokenizer(const JsonField& field) {
 std::vector<decode::Step> read_decoder(const JsonField& field) {
   std::vector<decode::Step> steps;
   if (field.value().is_null()) steps.emplace_back(decode::JoinBySpaces());
-  for_each_step(field, "decoders", [&](const JsonField& step) { steps.push_back(read_decoder_step(step)); });
+  size_t growth = 1;  // of text, by all Replace steps together
+  for_each_step(field, "decoders", [&](const JsonField& step) {
+    steps.push_back(read_decoder_step(step));
+    const auto* const replace = std::get_if<decode::Replace>(&steps.back());
+    if (replace == nullptr) return;
+    constexpr size_t kMostGrowth = 64;
+    const size_t least = std::max<size_t>(replace->literal.size(), 1);
+    growth *= std::max<size_t>((std::min<size_t>(replace->content.size(), 1 << 20) + least - 1) / least, 1);
+    if (growth > kMostGrowth) {
+      step.at("content").malformed("makes text more than {} times as long, with the steps before it", kMostGrowth);
+    }
+  });
   return steps;
 }
 

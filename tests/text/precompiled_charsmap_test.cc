@@ -156,8 +156,8 @@ TEST(HostileCharsmap, IsReadAndUsedInLinearTime) {
   std::vector<uint32_t> units = trie_of_a(1, 0);
   units.resize(kMany, unit('a' ^ 1, 'a') | kEndsKey);
   for (size_t i = 256; i < kMany; ++i) units[i] = unit(static_cast<uint32_t>(i) ^ 1, 'a') | kEndsKey;
-  const auto many = tokenizer(table(units, std::string(1024, 'b') + std::string(kMany, '\0')));
-  EXPECT_EQ(normalized(*many, std::string(1000, 'a')).size(), 1'024'000u);
+  const auto many = tokenizer(table(units, std::string(64, 'b') + std::string(kMany, '\0')));
+  EXPECT_EQ(normalized(*many, std::string(1000, 'a')).size(), 64'000u);
 
   const auto drops = tokenizer(table(trie_of_a(1, 0), std::string_view("\0", 1)));
   EXPECT_EQ(normalized(*drops, std::string(kMany, 'a')), "");

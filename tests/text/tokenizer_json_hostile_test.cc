@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/text.h"
 
 namespace lockstep {
@@ -351,6 +352,74 @@ TEST(HostileJson, LongMatchesAreFine) {
   const auto tokenizer = read(t.dump());
   EXPECT_EQ(tokenizer->encode(std::string(2'000'000, 'a'), SpecialTokens::AsText).size(), 2'000'000u);
   EXPECT_TRUE(tokenizer->encode(std::string(2'000'000, ' '), SpecialTokens::AsText).empty());
+}
+
+// Rules that each double a text, or add to it, refused before they have come far.
+TEST(HostileTokenizerJson, RulesThatMakeTextGrowWithoutEnd) {
+  const json doubling = json::parse(R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})");
+  const json everywhere = json::parse(R"({"type": "Replace", "pattern": {"Regex": ""}, "content": "aaaaaaaa"})");
+  const json bytes = json::parse(R"({"type": "ByteLevel"})");
+  const json words = json::parse(R"({"type": "ByteLevel", "add_prefix_space": true, "use_regex": true})");
+  json prepend = json::parse(R"({"type": "Prepend"})");
+  prepend["prepend"] = std::string(1 << 20, 'a');
+  const auto chain = [](const char* type, const char* members, std::initializer_list<json> steps, int times) {
+    json all = json::array();
+    for (int i = 0; i < times; ++i) {
+      for (const json& step : steps) all.push_back(step);
+    }
+    return json{{"type", type}, {members, std::move(all)}};
+  };
+  struct Case {
+    const char* part;
+    json steps;
+  };
+  const std::vector<Case> cases{
+      {"normalizer", chain("Sequence", "normalizers", {doubling}, 40)},
+      {"normalizer", chain("Sequence", "normalizers", {everywhere}, 40)},
+      {"normalizer", chain("Sequence", "normalizers", {bytes}, 40)},
+      {"normalizer", chain("Sequence", "normalizers", {prepend}, 60)},
+      {"pre_tokenizer", chain("Sequence", "pretokenizers", {words}, 40)},
+  };
+  for (const Case& c : cases) {
+    json changed = small();
+    changed[c.part] = c.steps;
+    const auto tokenizer = read(changed.dump());
+    for (const std::string& text : {std::string("a\u00e9"), std::string(100000, 'a') + "\u00e9 b"}) {
+      try {
+        tokenizer->encode(text, SpecialTokens::AsText);
+        ADD_FAILURE() << c.part << ": no error";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::DoesNotFit);
+        EXPECT_THAT(error.what(), HasSubstr("cannot be tokenized"));
+      }
+    }
+  }
+  for (const json& step : {doubling, everywhere}) {
+    json changed = small();
+    changed["decoder"] = chain("Sequence", "decoders", {step}, 40);
+    expect_refused(changed.dump(), ErrorKind::Malformed, "makes text more than 64 times as long");
+  }
+}
+
+// Hugging Face replaces what is no UTF-8 by U+FFFD before the next step sees it.
+TEST(HostileTokenizerJson, ARegularExpressionBehindBytesSeesCharacters) {
+  for (const char* const before : {R"({"type": "ByteLevel"})", R"({"type": "ByteFallback"})"}) {
+    for (const char* const regex : {"(?=\\d)", "[^b]", "\\w", "."}) {
+      json changed = small();
+      changed["model"]["vocab"] = {{"a", 0}, {"\u00f0", 1}, {"<0xE9>", 2}, {"\u00e9", 3}, {"b", 4}};
+      changed["model"]["merges"] = json::array();
+      const json replace{{"type", "Replace"}, {"pattern", {{"Regex", regex}}}, {"content", "-"}};
+      changed["decoder"] = {{"type", "Sequence"}, {"decoders", {json::parse(before), replace}}};
+      const auto tokenizer = read(changed.dump());
+      for (TokenId token = 0; token < 5; ++token) {
+        tokenizer->piece(token);
+        for (TokenId other = 0; other < 5; ++other) {
+          const std::vector<TokenId> tokens{token, other};
+          EXPECT_TRUE(is_utf8(tokenizer->decode(tokens, true)));
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
