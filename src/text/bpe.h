@@ -35,7 +35,6 @@ class MergeTable {
     while (slots_[i].rank != kNoMerge && slots_[i].pair != key) i = (i + 1) & (slots_.size() - 1);
     return slots_[i];
   }
-  size_t size() const { return size_; }
 
  private:
   static uint64_t pair(TokenId left, TokenId right) {
@@ -66,7 +65,6 @@ class BpeModel final : public TokenModel {
   // The work is at most length x log(length).
   void encode(std::string_view word, ModelScratch& scratch, std::vector<TokenId>& out) const override;
   TokenId byte_token(uint8_t byte) const override { return byte_tokens_[byte]; }
-  bool byte_tokens_suffice() const override { return options_.continuing.empty() && options_.end_of_word.empty(); }
   bool is_bounded() const override;
 
  private:
