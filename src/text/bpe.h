@@ -52,12 +52,12 @@ class BpeModel final : public TokenModel {
  public:
   struct Options {
     std::optional<TokenId> unknown;
-    bool fuse_unknown = false;   // a run of unknown characters is one token
-    bool byte_fallback = false;  // a character without a token is the tokens of its bytes
-    bool whole_words = false;    // a word that is a token is taken as it is, whatever the merges say
-    bool byte_level = false;     // words are bytes, and the vocabulary has them in the byte alphabet
-    std::string continuing;      // before every character but the first
-    std::string end_of_word;     // behind the last
+    bool fuse_unknown = false;              // a run of unknown characters is one token
+    bool byte_fallback = false;             // a character without a token is the tokens of its bytes
+    bool ignore_merges = false;             // a word that is a token is taken as it is, whatever the merges say
+    bool byte_level = false;                // words are bytes, and the vocabulary has them in the byte alphabet
+    std::string continuing_subword_prefix;  // before every character but the first
+    std::string end_of_word_suffix;         // behind the last
   };
   // `tokens` must outlive the model.
   BpeModel(const TokenTable& tokens, MergeTable merges, Options options);

@@ -161,8 +161,17 @@ class Encoding {
 
 }  // namespace
 
-bool ends_answers(std::string_view text) {
-  return std::ranges::find(kEndsAnswers, text) != kEndsAnswers.end();
+std::vector<TokenId> stop_tokens_of(const TokenTable& tokens, std::span<const TokenId> named) {
+  std::vector<TokenId> stop;
+  const auto add = [&](TokenId id) {
+    if (std::ranges::find(stop, id) == stop.end()) stop.push_back(id);
+  };
+  std::ranges::for_each(named, add);
+  for (TokenId id = 0; id < tokens.size(); ++id) {
+    if (tokens.kind(id) != TokenKind::Special) continue;
+    if (std::ranges::find(kEndsAnswers, tokens.text(id)) != kEndsAnswers.end()) add(id);
+  }
+  return stop;
 }
 
 Tokenizer::Tokenizer(std::unique_ptr<const Pipeline> pipeline) : pipeline_(std::move(pipeline)) {}
