@@ -84,13 +84,14 @@ Prompt read_prompt(const Flags& flags, std::string_view offered) {
 std::vector<TokenId> encode_text(const Prompt& prompt, const Tokenizer& tokenizer, const std::string& file) {
   const std::string& text = *prompt.text;
   const auto special = prompt.parse_special ? SpecialTokens::Parse : SpecialTokens::AsText;
-  if (const auto lost = tokenizer.first_lost_byte(text, special)) {
+  Encoded encoded = tokenizer.encode_and_check(text, special);
+  if (const auto& lost = encoded.first_lost) {
     fail(ErrorKind::Unsupported,
          "the text has the byte {:#04x} at offset {}, for which the vocabulary of {} has no token; "
          "leave it out",
          lost->byte, lost->offset, file);
   }
-  return tokenizer.encode(text, special);
+  return std::move(encoded.tokens);
 }
 
 std::vector<TokenId> check_ids(const std::vector<int64_t>& ids, int64_t vocab) {

@@ -78,17 +78,20 @@ TokenFinder AddedTokens::finder(bool normalized) const {
 std::vector<AddedTokens::Segment> AddedTokens::find(std::string_view text, bool normalized, SpecialTokens special,
                                                     std::span<const TextRange> written) const {
   std::vector<Segment> segments;
-  size_t done = 0;
+  size_t done = 0;             // goes back to the end of a token that stands in white space which the last one took
+  size_t white_space_end = 0;  // of the white space that was looked at last
   for (const auto& match : (normalized ? normalized_ : raw_).find(text)) {
     const AddedToken& token = tokens_[match.index];
     size_t begin = match.begin, end = match.begin + match.length;
     if (token.special && (special == SpecialTokens::AsText || touches(written, begin, end))) continue;
     if (token.single_word && (ends_with_word(text.substr(0, begin)) || begins_with_word(text.substr(end)))) continue;
-    if (begin < done) continue;  // inside the white space that the last one took
-    if (token.strips_left) begin -= white_space_at_end(text.substr(done, begin - done));
-    if (token.strips_right) end += white_space_at_begin(text.substr(end));
+    if (token.strips_left) begin = begin < done ? done : begin - white_space_at_end(text.substr(done, begin - done));
+    if (token.strips_right) {
+      if (end >= white_space_end) white_space_end = end + white_space_at_begin(text.substr(end));
+      end = white_space_end;
+    }
     if (begin > done) segments.push_back({done, begin, -1});
-    segments.push_back({begin, end, token.id});
+    if (begin < end) segments.push_back({begin, end, token.id});
     done = end;
   }
   if (done < text.size()) segments.push_back({done, text.size(), -1});

@@ -30,9 +30,10 @@ class AddedTokens {
     size_t begin, end;  // bytes
     TokenId id;         // -1: text between tokens
   };
-  // The segments of a text, none of those between tokens empty: of the tokens that are (not) looked for in normalised
-  // text. With AsText the special tokens found are text; they still hide what lies inside them.
-  // A special token that touches one of the `written` ranges is text as well.
+  // The segments of a text, none empty: of the tokens that are (not) looked for in normalised text. As in Hugging Face
+  // tokenizers, a token inside the white space that the last one took counts as well, unless it takes white space on
+  // its left, and the text goes on behind it. With AsText the special tokens found are text; they still hide what lies
+  // inside them. A special token that touches one of the `written` ranges is text as well.
   std::vector<Segment> find(std::string_view text, bool normalized, SpecialTokens special,
                             std::span<const TextRange> written) const;
   // Whether some special tokens are looked for in normalised text, where places in the text are lost.

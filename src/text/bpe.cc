@@ -56,8 +56,8 @@ BpeModel::BpeModel(const TokenTable& tokens, MergeTable merges, Options options)
     : tokens_(tokens),
       merges_(std::move(merges)),
       options_(std::move(options)),
-      plain_bytes_(options_.byte_level && options_.continuing.empty() && options_.end_of_word.empty() &&
-                   !options_.unknown && !options_.byte_fallback) {
+      plain_bytes_(options_.byte_level && options_.continuing_subword_prefix.empty() &&
+                   options_.end_of_word_suffix.empty() && !options_.unknown && !options_.byte_fallback) {
   byte_tokens_.fill(-1);
   if (options_.byte_level) {
     for (size_t b = 0; b < 256; ++b) {
@@ -79,11 +79,11 @@ void BpeModel::encode(std::string_view word, ModelScratch& scratch, std::vector<
   constexpr uint32_t kNone = UINT32_MAX;
   scratch.lost.reset();
   std::string in_alphabet;
-  if (options_.byte_level && (options_.whole_words || !plain_bytes_)) {
+  if (options_.byte_level && (options_.ignore_merges || !plain_bytes_)) {
     for (const char byte : word) in_alphabet += alphabet_.character(static_cast<uint8_t>(byte));
   }
   const std::string_view text = in_alphabet.empty() ? word : std::string_view(in_alphabet);
-  if (options_.whole_words) {
+  if (options_.ignore_merges) {
     const TokenId whole = tokens_.find(text);
     // A token that is taken literally does not stand for the bytes that its characters would.
     const bool literal = whole >= 0 && options_.byte_level && tokens_.is_literal(whole);
@@ -126,8 +126,8 @@ void BpeModel::begin_with_characters(std::string_view text, ModelScratch& scratc
   size_t characters = 0;
   for (size_t at = 0; at < text.size(); ++characters) {
     const size_t length = first_character(text.substr(at)).length;
-    letter.assign(at == 0 ? "" : options_.continuing).append(text, at, length);
-    if (at + length == text.size()) letter += options_.end_of_word;
+    letter.assign(at == 0 ? "" : options_.continuing_subword_prefix).append(text, at, length);
+    if (at + length == text.size()) letter += options_.end_of_word_suffix;
     const size_t offset = options_.byte_level ? characters : at;
     at += length;
     if (const TokenId token = tokens_.find(letter); token >= 0) {

@@ -35,7 +35,6 @@ class MergeTable {
     while (slots_[i].rank != kNoMerge && slots_[i].pair != key) i = (i + 1) & (slots_.size() - 1);
     return slots_[i];
   }
-  size_t size() const { return size_; }
 
  private:
   static uint64_t pair(TokenId left, TokenId right) {
@@ -53,12 +52,12 @@ class BpeModel final : public TokenModel {
  public:
   struct Options {
     std::optional<TokenId> unknown;
-    bool fuse_unknown = false;   // a run of unknown characters is one token
-    bool byte_fallback = false;  // a character without a token is the tokens of its bytes
-    bool whole_words = false;    // a word that is a token is taken as it is, whatever the merges say
-    bool byte_level = false;     // words are bytes, and the vocabulary has them in the byte alphabet
-    std::string continuing;      // before every character but the first
-    std::string end_of_word;     // behind the last
+    bool fuse_unknown = false;              // a run of unknown characters is one token
+    bool byte_fallback = false;             // a character without a token is the tokens of its bytes
+    bool ignore_merges = false;             // a word that is a token is taken as it is, whatever the merges say
+    bool byte_level = false;                // words are bytes, and the vocabulary has them in the byte alphabet
+    std::string continuing_subword_prefix;  // before every character but the first
+    std::string end_of_word_suffix;         // behind the last
   };
   // `tokens` must outlive the model.
   BpeModel(const TokenTable& tokens, MergeTable merges, Options options);
@@ -66,7 +65,6 @@ class BpeModel final : public TokenModel {
   // The work is at most length x log(length).
   void encode(std::string_view word, ModelScratch& scratch, std::vector<TokenId>& out) const override;
   TokenId byte_token(uint8_t byte) const override { return byte_tokens_[byte]; }
-  bool byte_tokens_suffice() const override { return options_.continuing.empty() && options_.end_of_word.empty(); }
   bool is_bounded() const override;
 
  private:

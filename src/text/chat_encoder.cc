@@ -80,7 +80,7 @@ char32_t mark_at(std::string_view text, size_t at) {
   return decode_utf8(text.substr(at, kMarkBytes));
 }
 
-size_t first_character(std::string_view text) {
+size_t first_character_bytes(std::string_view text) {
   return next_utf8(text).length;
 }
 
@@ -102,7 +102,7 @@ class Marks {
     const auto put = [&](size_t begin, uint32_t special, size_t length) {
       marked.append(text, done, begin - done);
       append_utf8(marked, mark_of(special, length));
-      done = begin + first_character(specials_[special]);
+      done = begin + first_character_bytes(specials_[special]);
     };
     size_t end = 0;
     for (const auto& match : finder_.find(text)) {
@@ -131,7 +131,7 @@ class Marks {
       const auto& [special, length] = found->second;
       text.append(prompt, done, at - done);
       written.push_back({text.size(), text.size() + length});
-      text.append(specials_[special], 0, first_character(specials_[special]));
+      text.append(specials_[special], 0, first_character_bytes(specials_[special]));
       done = at + kMarkBytes;
     }
     text.append(prompt, done);
@@ -148,7 +148,7 @@ class Marks {
       const auto special =
           std::ranges::lower_bound(specials_, rest, {}, [](const auto& s) { return std::string_view(s); });
       if (special == specials_.end() || !special->starts_with(rest)) continue;
-      if (rest.size() < first_character(*special)) continue;
+      if (rest.size() < first_character_bytes(*special)) continue;
       return TokenFinder::Match{begin, rest.size(), static_cast<uint32_t>(special - specials_.begin())};
     }
     return std::nullopt;
@@ -205,13 +205,13 @@ ChatEncoder::Prompt ChatEncoder::encode(ChatInput input) const {
           template_.name(), in_quotes(marks.example()));
     }
   }
-  if (const auto lost = tokenizer_.first_lost_byte(text, SpecialTokens::Parse)) {
+  Encoded encoded = tokenizer_.encode_and_check(text, SpecialTokens::Parse, written);
+  if (encoded.first_lost) {
     fail(ErrorKind::Unsupported,
          "{}: its prompt has the byte {:#04x}, for which the vocabulary has no token; leave it out", template_.name(),
-         lost->byte);
+         encoded.first_lost->byte);
   }
-  std::vector<TokenId> tokens = tokenizer_.encode(text, SpecialTokens::Parse, written);
-  return {std::move(text), std::move(tokens)};
+  return {std::move(text), std::move(encoded.tokens)};
 }
 
 }  // namespace lockstep

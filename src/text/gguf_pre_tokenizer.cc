@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 
+#include "text/pre_tokenizer.h"
+
 namespace lockstep {
 namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::string_view kGpt2Words = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+using pre_tokenize::kGpt2Words;
 
 constexpr std::array kGpt2{kGpt2Words};
 constexpr std::array kSmollm{R"(\p{N})"sv, kGpt2Words};
@@ -26,7 +28,7 @@ constexpr std::array kTekken{R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}
 
 // "default" is not here on purpose: it is what converters wrote when they did not know the tokenizer.
 constexpr std::array<GgufPreTokenizer, 8> kRules{{
-    // name        patterns nfc    whole  bos
+    // name        patterns nfc    ignore bos
     {"gpt-2", kGpt2, false, false, false},
     {"llama-bpe", kLlama3, false, true, true},
     {"llama-v3", kLlama3, false, true, true},

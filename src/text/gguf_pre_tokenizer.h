@@ -11,7 +11,7 @@ struct GgufPreTokenizer {
   std::string_view name;
   std::span<const std::string_view> patterns;  // applied one after another; matches are isolated
   bool nfc;                                    // text is normalised first
-  bool whole_words;                            // a word that is a token is taken as it is, whatever the merges say
+  bool ignore_merges;                          // a word that is a token is taken as it is, whatever the merges say
   bool add_bos;                                // a prompt begins with bos where tokenizer.ggml.add_bos_token is absent
 };
 

@@ -163,7 +163,7 @@ class VocabularyReader {
     p_->decoder = steps<decode::Step>(decode::ByteLevel());
     BpeModel::Options options;
     options.byte_level = true;
-    options.whole_words = rule.whole_words;
+    options.ignore_merges = rule.ignore_merges;
     auto model = std::make_unique<BpeModel>(p_->tokens, read_merges(), options);
     bool any_byte = false;
     for (int byte = 0; byte < 256; ++byte) any_byte |= model->byte_token(static_cast<uint8_t>(byte)) >= 0;
@@ -308,15 +308,10 @@ class VocabularyReader {
   }
 
   void find_stop_tokens() {
-    auto& stop = p_->stop_tokens;
-    const auto add = [&](TokenId id) {
-      if (std::ranges::find(stop, id) == stop.end()) stop.push_back(id);
-    };
-    if (const auto id = read_id("eos_token_id", v_.eos)) add(*id);
-    if (const auto id = read_id("eot_token_id", v_.end_of_turn)) add(*id);
-    for (size_t i = 0; i < v_.tokens.size(); ++i) {
-      if (kind(i) == TokenKind::Special && ends_answers(v_.tokens[i])) add(static_cast<TokenId>(i));
-    }
+    std::vector<TokenId> named;
+    if (const auto id = read_id("eos_token_id", v_.eos)) named.push_back(*id);
+    if (const auto id = read_id("eot_token_id", v_.end_of_turn)) named.push_back(*id);
+    p_->stop_tokens = stop_tokens_of(p_->tokens, named);
   }
 
   void name_tokens() {

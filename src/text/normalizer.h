@@ -59,8 +59,6 @@ class Normalizer {
   Text apply(std::string_view text) const;
   // Bytes of text that may become one byte, or nothing when there is no bound.
   std::optional<size_t> most_shrinking() const;
-  // Bytes may come out that the text does not have.
-  bool changes_bytes() const { return !steps_.empty(); }
 
  private:
   std::vector<normalize::Step> steps_;

@@ -23,8 +23,8 @@ class Pattern {
   ~Pattern();
   Pattern(Pattern&&) noexcept;
 
-  // Appends the matches in valid UTF-8, from left to right; they do not overlap, and may be empty. Throws
-  // Error(Unsupported) when the pattern costs too much: more than about a hundred steps a byte.
+  // Appends the matches in valid UTF-8, from left to right; they do not overlap, and may be empty; an empty
+  // text has none. Throws Error(Unsupported) when the pattern costs too much: more than about a hundred steps a byte.
   void find(std::string_view text, std::vector<Match>& matches) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,9 @@ struct Pipeline {
   bool is_bounded() const { return model->is_bounded() && !added.drops_text() && !pre_tokenizer.drops_text(); }
 };
 
-// Special tokens with one of these texts end a generation, beside eos and end of turn: many files name only one of the
-// tokens their model ends an answer with.
-bool ends_answers(std::string_view text);
+// The tokens that end a generation, each once: those that the file names, and special ones whose text is known to end
+// an answer, since many files name only one of the tokens their model ends it with.
+std::vector<TokenId> stop_tokens_of(const TokenTable& tokens, std::span<const TokenId> named);
 
 // Bounds of what one entry of a crafted file can cost. The longest known tokens are a few hundred bytes, added ones
 // below a hundred. The automaton that finds added tokens takes about a hundred bytes for each of theirs; audio

@@ -22,6 +22,10 @@ struct Words {
 
 namespace pre_tokenize {
 
+// The words of GPT-2, which a ByteLevel step cuts into.
+inline constexpr std::string_view kGpt2Words =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
 // What happens to the matches of a pattern.
 enum class Behavior : uint8_t { Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous };
 

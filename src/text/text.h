@@ -73,6 +73,11 @@ struct LostByte {
   uint8_t byte = 0;
 };
 
+struct Encoded {
+  std::vector<TokenId> tokens;
+  std::optional<LostByte> first_lost;  // left out for want of a token; nothing when none was
+};
+
 struct Pipeline;
 class TokenDecoding;
 
@@ -91,10 +96,10 @@ class Tokenizer {
   // character for which the vocabulary has nothing leaves nothing (SmolLM2 lacks 21 bytes), or the token for what is
   // unknown. Throws Error(DoesNotFit) above 1 GiB, Error(Unsupported) when a pattern of the file costs too much.
   // Where special tokens are parsed, those that touch a `written` range (ascending, apart from each other) are text.
-  std::vector<TokenId> encode(std::string_view text, SpecialTokens special,
-                              std::span<const TextRange> written = {}) const;
-  // The first byte that encode() leaves out for want of a token; nothing when it leaves out none.
-  std::optional<LostByte> first_lost_byte(std::string_view text, SpecialTokens special) const;
+  Encoded encode_and_check(std::string_view text, SpecialTokens special, std::span<const TextRange> written = {}) const;
+  std::vector<TokenId> encode(std::string_view text, SpecialTokens special) const {
+    return encode_and_check(text, special).tokens;
+  }
   // Most bytes of text that one token can stand for; SIZE_MAX where there is no bound. A text that loses no byte has
   // at least its size divided by this many tokens, which is known without encoding it.
   size_t most_bytes_per_token() const;
@@ -121,8 +126,7 @@ class Tokenizer {
   friend class StreamDecoder;
   friend class ChatEncoder;
   void decode(std::span<const TokenId> tokens, bool show_special, TokenDecoding& decoding) const;
-  std::vector<TokenId> encode_apart(std::string_view text, SpecialTokens special,
-                                    std::span<const TextRange> written) const;
+  Encoded encode_apart(std::string_view text, SpecialTokens special, std::span<const TextRange> written) const;
 
   std::unique_ptr<const Pipeline> pipeline_;
 };

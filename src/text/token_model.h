@@ -44,8 +44,6 @@ class TokenModel {
   virtual void encode(std::string_view word, ModelScratch& scratch, std::vector<TokenId>& out) const = 0;
   // The token that stands for a byte that is no UTF-8; -1 when there is none.
   virtual TokenId byte_token(uint8_t byte) const = 0;
-  // A word of such bytes alone loses nothing.
-  virtual bool byte_tokens_suffice() const = 0;
   // A token stands for no more than its text: none stands for what is unknown.
   virtual bool is_bounded() const = 0;
 };
@@ -62,7 +60,6 @@ class WordLevelModel final : public TokenModel {
   WordLevelModel(const TokenTable& tokens, TokenId unknown) : tokens_(tokens), unknown_(unknown) {}
   void encode(std::string_view word, ModelScratch& scratch, std::vector<TokenId>& out) const override;
   TokenId byte_token(uint8_t) const override { return -1; }
-  bool byte_tokens_suffice() const override { return false; }
   bool is_bounded() const override { return false; }
 
  private:
@@ -77,7 +74,6 @@ class WordPieceModel final : public TokenModel {
   WordPieceModel(const TokenTable& tokens, TokenId unknown, std::string_view continuing, size_t most_characters);
   void encode(std::string_view word, ModelScratch& scratch, std::vector<TokenId>& out) const override;
   TokenId byte_token(uint8_t) const override { return -1; }
-  bool byte_tokens_suffice() const override { return false; }
   bool is_bounded() const override { return false; }
 
  private:
@@ -95,7 +91,6 @@ class UnigramModel final : public TokenModel {
                bool byte_fallback);
   void encode(std::string_view word, ModelScratch& scratch, std::vector<TokenId>& out) const override;
   TokenId byte_token(uint8_t byte) const override { return byte_tokens_[byte]; }
-  bool byte_tokens_suffice() const override { return true; }
   bool is_bounded() const override { return !unknown_ || every_byte_; }
 
  private:

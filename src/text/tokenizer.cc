@@ -66,8 +66,7 @@ class WordCache {
 // One call of encode().
 class Encoding {
  public:
-  Encoding(const Pipeline& pipeline, std::string_view text, SpecialTokens special,
-           std::span<const TextRange> written = {})
+  Encoding(const Pipeline& pipeline, std::string_view text, SpecialTokens special, std::span<const TextRange> written)
       : p_(pipeline), text_(text), special_(special), written_(written), cache_(text.size()) {}
 
   void run() {
@@ -84,8 +83,7 @@ class Encoding {
     }
   }
 
-  std::vector<TokenId> take_tokens() { return std::move(tokens_); }
-  std::optional<LostByte> first_lost() const { return first_lost_; }
+  Encoded take() { return {std::move(tokens_), first_lost_}; }
 
  private:
   void lose(size_t offset, char byte) {
@@ -163,28 +161,40 @@ class Encoding {
 
 }  // namespace
 
-bool ends_answers(std::string_view text) {
-  return std::ranges::find(kEndsAnswers, text) != kEndsAnswers.end();
+std::vector<TokenId> stop_tokens_of(const TokenTable& tokens, std::span<const TokenId> named) {
+  std::vector<TokenId> stop;
+  const auto add = [&](TokenId id) {
+    if (std::ranges::find(stop, id) == stop.end()) stop.push_back(id);
+  };
+  std::ranges::for_each(named, add);
+  for (TokenId id = 0; id < tokens.size(); ++id) {
+    if (tokens.kind(id) != TokenKind::Special) continue;
+    if (std::ranges::find(kEndsAnswers, tokens.text(id)) != kEndsAnswers.end()) add(id);
+  }
+  return stop;
 }
 
 Tokenizer::Tokenizer(std::unique_ptr<const Pipeline> pipeline) : pipeline_(std::move(pipeline)) {}
 Tokenizer::~Tokenizer() = default;
 
-std::vector<TokenId> Tokenizer::encode(std::string_view text, SpecialTokens special,
-                                       std::span<const TextRange> written) const {
+Encoded Tokenizer::encode_and_check(std::string_view text, SpecialTokens special,
+                                    std::span<const TextRange> written) const {
   if (pipeline_->added.normalizes_special() && !written.empty()) return encode_apart(text, special, written);
   Encoding encoding(*pipeline_, text, special, written);
   encoding.run();
-  return encoding.take_tokens();
+  return encoding.take();
 }
 
 // What was written and what stands between is encoded piece by piece.
-std::vector<TokenId> Tokenizer::encode_apart(std::string_view text, SpecialTokens special,
-                                             std::span<const TextRange> written) const {
-  std::vector<TokenId> tokens;
+Encoded Tokenizer::encode_apart(std::string_view text, SpecialTokens special,
+                                std::span<const TextRange> written) const {
+  Encoded whole;
   const auto add = [&](size_t begin, size_t end, SpecialTokens how) {
-    const std::vector<TokenId> more = encode(text.substr(begin, end - begin), how);
-    tokens.insert(tokens.end(), more.begin(), more.end());
+    const Encoded more = encode_and_check(text.substr(begin, end - begin), how);
+    whole.tokens.insert(whole.tokens.end(), more.tokens.begin(), more.tokens.end());
+    if (more.first_lost && !whole.first_lost) {
+      whole.first_lost = LostByte{begin + more.first_lost->offset, more.first_lost->byte};
+    }
   };
   size_t done = 0;
   for (const TextRange& range : written) {
@@ -194,19 +204,7 @@ std::vector<TokenId> Tokenizer::encode_apart(std::string_view text, SpecialToken
     done = end;
   }
   add(done, text.size(), special);
-  return tokens;
-}
-
-std::optional<LostByte> Tokenizer::first_lost_byte(std::string_view text, SpecialTokens special) const {
-  const TokenModel& model = *pipeline_->model;
-  const auto has_token = [&](char byte) { return model.byte_token(static_cast<uint8_t>(byte)) >= 0; };
-  // Without a normaliser no bytes come in that the text does not have.
-  if (pipeline_->normalizer.empty() && model.byte_tokens_suffice() && std::ranges::all_of(text, has_token)) {
-    return std::nullopt;
-  }
-  Encoding encoding(*pipeline_, text, special);
-  encoding.run();
-  return encoding.first_lost();
+  return whole;
 }
 
 size_t Tokenizer::most_bytes_per_token() const {

@@ -248,15 +248,16 @@ class Reader final : public TokenizerJsonVisitor {
     options.unknown = named_token(model, "unk_token");
     options.fuse_unknown = model.boolean_or("fuse_unk", false);
     options.byte_fallback = model.boolean_or("byte_fallback", false);
-    options.whole_words = model.boolean_or("ignore_merges", false);
+    options.ignore_merges = model.boolean_or("ignore_merges", false);
     options.byte_level = std::exchange(pre.byte_level, false);
-    options.continuing = model.string_or("continuing_subword_prefix", "");
-    options.end_of_word = model.string_or("end_of_word_suffix", "");
+    options.continuing_subword_prefix = model.string_or("continuing_subword_prefix", "");
+    options.end_of_word_suffix = model.string_or("end_of_word_suffix", "");
     p_->description = fmt::format("{}BPE (tokenizer.json)", options.byte_level ? "byte-level " : "");
-    if (!options.byte_level && !options.whole_words && options.continuing.empty() && options.end_of_word.empty()) {
+    if (!options.byte_level && !options.ignore_merges && options.continuing_subword_prefix.empty() &&
+        options.end_of_word_suffix.empty()) {
       if (auto cut = harmless_cut(p_->tokens, options.unknown)) pre.steps.emplace_back(std::move(*cut));
     }
-    MergeTable merges = merge_table(options.continuing);
+    MergeTable merges = merge_table(options.continuing_subword_prefix);
     p_->model = std::make_unique<BpeModel>(p_->tokens, std::move(merges), std::move(options));
   }
 
@@ -376,19 +377,14 @@ class Reader final : public TokenizerJsonVisitor {
   }
 
   void find_stop_tokens() {
-    auto& stop = p_->stop_tokens;
-    const auto add = [&](TokenId id) {
-      if (std::ranges::find(stop, id) == stop.end()) stop.push_back(id);
-    };
-    if (const auto named = p_->named_tokens.find("eos_token"); named != p_->named_tokens.end()) {
-      if (const auto id = find_any(named->second)) add(*id);
+    std::vector<TokenId> named;
+    if (const auto eos = p_->named_tokens.find("eos_token"); eos != p_->named_tokens.end()) {
+      if (const auto id = find_any(eos->second)) named.push_back(*id);
     }
     for (const int64_t id : files_.end_ids) {
-      if (p_->tokens.contains(id)) add(static_cast<TokenId>(id));
+      if (p_->tokens.contains(id)) named.push_back(static_cast<TokenId>(id));
     }
-    for (const AddedToken& token : added_) {
-      if (token.special && ends_answers(token.text)) add(token.id);
-    }
+    p_->stop_tokens = stop_tokens_of(p_->tokens, named);
   }
 
   const TokenizerFiles& files_;

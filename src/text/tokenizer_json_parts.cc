@@ -12,9 +12,6 @@
 namespace lockstep {
 namespace {
 
-// The words of GPT-2, which a ByteLevel step cuts into.
-constexpr std::string_view kGpt2Words = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 struct PatternField {
   Pattern pattern;
   std::string literal;  // empty for a regular expression

@@ -166,10 +166,10 @@ bool is_subsequence(std::string_view part, std::string_view whole) {
 }
 
 void check_encode(const Tokenizer& tokenizer, bool normalises, std::string_view text, SpecialTokens special) {
-  const auto ids = tokenizer.encode(text, special);
+  const auto [ids, lost] = tokenizer.encode_and_check(text, special);
   for (const TokenId id : ids) require(id >= 0 && id < tokenizer.vocab_size(), "ids lie in the vocabulary");
   const auto back = tokenizer.decode(ids, true);
-  if (const auto lost = tokenizer.first_lost_byte(text, special)) {
+  if (lost) {
     if (normalises) return;
     require(static_cast<uint8_t>(text.at(lost->offset)) == lost->byte, "the lost byte stands where it is said to");
     require(back.size() < text.size() && is_subsequence(back, text), "what is not lost is the text in order");

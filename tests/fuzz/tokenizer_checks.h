@@ -48,9 +48,9 @@ inline void check_stream(const Tokenizer& tokenizer, const std::vector<TokenId>&
 
 // Where the text may come back changed.
 inline void check_encoding(const Tokenizer& tokenizer, std::string_view text, SpecialTokens special) {
-  const auto ids = tokenizer.encode(text, special);
+  const auto [ids, lost] = tokenizer.encode_and_check(text, special);
   for (const TokenId id : ids) require(id >= 0 && id < tokenizer.vocab_size(), "ids lie in the vocabulary");
-  if (!tokenizer.first_lost_byte(text, special)) {
+  if (!lost) {
     require(text.size() / tokenizer.most_bytes_per_token() <= ids.size(), "a token stands for no more than it may");
   }
   check_stream(tokenizer, ids);

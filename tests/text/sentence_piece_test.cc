@@ -36,7 +36,7 @@ TEST_P(SentencePiece, EncodesAsHuggingFace) {
     const std::string text = example.at("text");
     EXPECT_EQ(tokenizer_->encode(text, SpecialTokens::Parse), example.at("parse")) << text;
     EXPECT_EQ(tokenizer_->encode(text, SpecialTokens::AsText), example.at("as_text")) << text;
-    EXPECT_FALSE(tokenizer_->first_lost_byte(text, SpecialTokens::AsText));
+    EXPECT_FALSE(tokenizer_->encode_and_check(text, SpecialTokens::AsText).first_lost);
   }
 }
 

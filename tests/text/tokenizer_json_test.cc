@@ -123,8 +123,8 @@ TEST_P(EveryKind, TakesAnyBytes) {
     for (char& byte : bytes)
       byte = static_cast<char>(random() % 3 == 0 ? random() % 256 : " \n<ae\xE2\x96\x81"[random() % 8]);
     for (const auto special : {SpecialTokens::AsText, SpecialTokens::Parse}) {
-      const auto ids = tokenizer_->encode(bytes, special);
-      if (!tokenizer_->first_lost_byte(bytes, special)) {
+      const auto [ids, lost] = tokenizer_->encode_and_check(bytes, special);
+      if (!lost) {
         EXPECT_LE(bytes.size() / tokenizer_->most_bytes_per_token(), ids.size());
       }
       EXPECT_EQ(streamed(*tokenizer_, ids, true), repaired(tokenizer_->decode(ids, true)));
@@ -230,6 +230,40 @@ TEST(TokenizerJson, IdsMayHaveHoles) {
   const auto tokenizer = with({}, definition);
   EXPECT_EQ(tokenizer->vocab_size(), 1001);
   EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{0, 500, 1000}, true), "ac");
+}
+
+// The ids are those of `tokenizers` 0.23.3 for the same definition.
+TEST(TokenizerJson, AddedTokensInsideWhiteSpaceThatOneTook) {
+  json definition = small();
+  definition["model"] = {
+      {"type", "BPE"}, {"vocab", {{"a", 0}, {"b", 1}, {" ", 2}, {"\n", 3}, {"\t", 4}}}, {"merges", json::array()}};
+  definition["added_tokens"] = json::array();
+  const auto add = [&](TokenId id, const char* text, bool left, bool right) {
+    definition["added_tokens"].push_back({{"id", id},
+                                          {"content", text},
+                                          {"single_word", false},
+                                          {"lstrip", left},
+                                          {"rstrip", right},
+                                          {"normalized", false},
+                                          {"special", false}});
+  };
+  add(3, "\n", false, true);
+  add(4, "\t", true, true);
+  add(5, "b ", true, false);
+  const auto tokenizer = with({}, definition);
+  const auto ids = [&](std::string_view text) { return tokenizer->encode(text, SpecialTokens::Parse); };
+  EXPECT_THAT(ids("a\n\nb"), ElementsAre(0, 3, 3, 1));
+  EXPECT_THAT(ids("a\n \nb"), ElementsAre(0, 3, 3, 1));
+  EXPECT_THAT(ids("\n \n \n"), ElementsAre(3, 3, 3));
+  EXPECT_THAT(ids("a\n\t"), ElementsAre(0, 3));
+  EXPECT_THAT(ids("a\t\t"), ElementsAre(0, 4));
+  EXPECT_THAT(ids("\n b b a"), ElementsAre(3, 5, 5, 0));
+  EXPECT_THAT(ids("\n\t \n a"), ElementsAre(3, 3, 0));
+  EXPECT_THAT(ids("a \n \t b"), ElementsAre(0, 2, 3, 1));
+  EXPECT_THAT(ids("\t\n\t\n"), ElementsAre(4, 3, 3));
+  // White space is looked at once, however many tokens stand in it.
+  EXPECT_EQ(ids(std::string(1'000'000, '\n')).size(), 1'000'000u);
+  EXPECT_EQ(ids(std::string(1'000'000, '\t')).size(), 1u);
 }
 
 // Stripping at the right end needs to know where the end is.

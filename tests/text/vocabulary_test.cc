@@ -222,7 +222,7 @@ TEST(Vocabulary, TellsTheFirstByteWithoutAToken) {
   json.tokens[6] = "zz";
   json.types[6] = 1;
   const auto lost = [&](std::string_view text, SpecialTokens special = SpecialTokens::AsText) -> std::pair<int, int> {
-    const auto byte = Tokenizer::from_gguf(json.view())->first_lost_byte(text, special);
+    const auto byte = Tokenizer::from_gguf(json.view())->encode_and_check(text, special).first_lost;
     return byte ? std::pair(static_cast<int>(byte->offset), int{byte->byte}) : std::pair(-1, -1);
   };
   const std::pair nothing(-1, -1);
@@ -269,7 +269,7 @@ TEST(Vocabulary, ATokenStandsForItsBytesAtMost) {
   const auto tokenizer = Tokenizer::from_gguf(json.view());
   const std::string text = "\u1FBE\u0308\u0301";
   EXPECT_THAT(tokenizer->encode(text, SpecialTokens::AsText), ElementsAre(3));
-  EXPECT_FALSE(tokenizer->first_lost_byte(text, SpecialTokens::AsText).has_value());
+  EXPECT_FALSE(tokenizer->encode_and_check(text, SpecialTokens::AsText).first_lost.has_value());
   EXPECT_GE(tokenizer->most_bytes_per_token(), text.size());
 }
 
