@@ -106,20 +106,26 @@ class ChatEncoder::SpecialTexts {
   // Some are looked for in what the normalizer makes of a text.
   bool after_normalizer() const { return pipeline_.added.normalizes_special(); }
 
-  // Bytes of the text, in no order: where special tokens begin, those among them that its end cuts off; and the last
+  struct Place {
+    size_t at;              // the byte to be marked
+    std::string_view part;  // of a special token
+  };
+  // In no order: where special tokens begin, those among them that its end cuts off; and the last
   // one of those that its beginning cuts off, where that is punctuation.
-  std::vector<size_t> places(std::string_view text) const {
-    std::vector<size_t> places;
-    for (const auto& match : finder_->find(text)) places.push_back(match.begin);
+  std::vector<Place> places(std::string_view text) const {
+    std::vector<Place> places;
+    for (const auto& match : finder_->find(text))
+      places.push_back({match.begin, text.substr(match.begin, match.length)});
     const size_t end = text.find_last_not_of(kBlanks) + 1;
     for (size_t at = end - std::min(end, longest_); at < end; ++at) {
-      if (one_begins_with(texts_, text.substr(at, end - at))) places.push_back(at);
+      if (one_begins_with(texts_, text.substr(at, end - at))) places.push_back({at, text.substr(at, end - at)});
     }
     const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
     const std::string front = reversed(text.substr(begin, longest_));
     for (size_t length = 1; length <= front.size(); ++length) {
       const std::string_view cut = std::string_view(front).substr(front.size() - length);
-      if (is_ascii_punctuation(cut.front()) && one_begins_with(reversed_, cut)) places.push_back(begin + length - 1);
+      if (!is_ascii_punctuation(cut.front()) || !one_begins_with(reversed_, cut)) continue;
+      places.push_back({begin + length - 1, text.substr(begin, length)});
     }
     return places;
   }
@@ -153,17 +159,17 @@ class ChatEncoder::Marks {
 
   // text is valid UTF-8.
   std::string mark(std::string_view text) {
-    std::vector<size_t> places = specials_.places(text);
-    std::ranges::sort(places);
+    std::vector<SpecialTexts::Place> places = specials_.places(text);
+    std::ranges::sort(places, {}, &SpecialTexts::Place::at);
+    if (example_.empty() && !places.empty()) example_ = places[0].part;
     std::string marked;
     size_t at = 0;
     auto place = places.begin();
     for_each_character(text, [&](char32_t code, std::string_view character) {
       const size_t end = at + character.size();
       bool wanted = all_edges_ && is_edge(code, character);
-      for (; place != places.end() && *place < end; ++place) wanted = true;
+      for (; place != places.end() && place->at < end; ++place) wanted = true;
       if (wanted) {
-        if (example_.empty()) example_ = text.substr(at, kExampleBytes);
         append_utf8(marked, mark_of(code));
       } else {
         marked += character;
@@ -174,7 +180,7 @@ class ChatEncoder::Marks {
   }
 
   bool any() const { return !marks_.empty(); }
-  // Where what was marked first begins.
+  // A special token that was marked, or a part of one.
   const std::string& example() const { return example_; }
 
   // The prompt with its characters back, and where they stand.
@@ -196,8 +202,6 @@ class ChatEncoder::Marks {
   }
 
  private:
-  static constexpr size_t kExampleBytes = 60;
-
   bool is_edge(char32_t code, std::string_view character) {
     const auto [known, is_new] = edges_.try_emplace(code, false);
     if (is_new) known->second = specials_.is_edge(character);

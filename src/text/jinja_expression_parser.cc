@@ -273,8 +273,7 @@ ExprRef ExpressionParser::primary() {
 ExprRef ExpressionParser::tuple(bool with_condition, bool in_parentheses) {
   const int line = current_.line;
   const auto at_end = [&] {
-    return current_.kind == TokenKind::VariableEnd || current_.kind == TokenKind::BlockEnd ||
-           current_.is_operator(")");
+    return current_.kind == TokenKind::VariableEnd || current_.kind == TokenKind::BlockEnd || current_.is_operator(")");
   };
   SequenceLiteral result{{}, true};
   bool has_comma = false;

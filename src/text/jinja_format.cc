@@ -82,7 +82,8 @@ void append_number(const Spec& spec, std::string_view sign, std::string_view bas
 
 void append_character(const Spec& spec, int64_t code, Output& out) {
   if (spec.precision) refuse("a precision is not for ints");
-  if (spec.sign != 0 || spec.alternate || spec.grouping != 0) refuse("the format 'c' has no sign, no '#' and no groups");
+  if (spec.sign != 0 || spec.alternate || spec.grouping != 0)
+    refuse("the format 'c' has no sign, no '#' and no groups");
   if (code < 0 || code > 0x10FFFF) refuse("{} is no character; the last one is 1114111", code);
   if (code >= 0xD800 && code < 0xE000) unsupported("a lone surrogate, {:#x}", code);
   std::string character;
