@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "base/quoted.h"
@@ -42,9 +43,28 @@ size_t depth_of(const ordered_json& value) {
   return depth + 1;
 }
 
-jinja::Value text_value(jinja::Runtime& runtime, const std::string& text) {
-  if (!is_utf8(text)) throw jinja::Failure(ErrorKind::Usage, "the input has text that is no UTF-8");
-  return runtime.text(text);
+// place: of the text in the input, "messages[0].content".
+void check_text(std::string_view text, std::string_view place) {
+  for (size_t at = 0; at < text.size();) {
+    const auto [kind, length] = next_utf8(text.substr(at));
+    if (kind != Utf8Kind::Character) {
+      fail(ErrorKind::Usage, "{} has the byte {:#04x} at offset {}, which is no UTF-8; give the text as UTF-8", place,
+           static_cast<unsigned char>(text[at]), at);
+    }
+    at += length;
+  }
+}
+
+void check_utf8(const ordered_json& value, const std::string& place) {
+  if (value.is_string()) check_text(value.get_ref<const std::string&>(), place);
+  for (auto it = value.begin(); value.is_structured() && it != value.end(); ++it) {
+    if (value.is_array()) {
+      check_utf8(*it, fmt::format("{}[{}]", place, it - value.begin()));
+    } else {
+      check_text(it.key(), place + ": a name in it");
+      check_utf8(*it, fmt::format("{}.{}", place, one_line(it.key())));
+    }
+  }
 }
 
 jinja::Value to_value(jinja::Runtime& runtime, const ordered_json& json) {
@@ -58,7 +78,7 @@ jinja::Value to_value(jinja::Runtime& runtime, const ordered_json& json) {
     case ordered_json::value_t::number_float:
       return json.get<double>();
     case ordered_json::value_t::string:
-      return text_value(runtime, json.get_ref<const std::string&>());
+      return runtime.text(json.get_ref<const std::string&>());
     case ordered_json::value_t::number_unsigned: {
       const auto number = json.get<uint64_t>();
       if (number > INT64_MAX) jinja::unsupported("the input has the integer {}; an integer has 64 bits", number);
@@ -72,7 +92,7 @@ jinja::Value to_value(jinja::Runtime& runtime, const ordered_json& json) {
     case ordered_json::value_t::object: {
       jinja::Dict dict;
       for (const auto& [key, value] : json.items()) {
-        put_in_dict(runtime, dict, text_value(runtime, key), to_value(runtime, value));
+        put_in_dict(runtime, dict, runtime.text(key), to_value(runtime, value));
       }
       return runtime.dict(std::move(dict));
     }
@@ -114,13 +134,21 @@ ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 
 std::string ChatTemplate::render(const ChatInput& input) const {
   size_t size = source_size_;
-  for (const auto* part : {&input.messages, &input.tools, &input.documents, &input.variables}) {
+  const std::array<std::pair<const char*, const ordered_json*>, 4> parts{{{"messages", &input.messages},
+                                                                          {"tools", &input.tools},
+                                                                          {"documents", &input.documents},
+                                                                          {"the variables", &input.variables}}};
+  for (const auto& [name, part] : parts) {
     if (depth_of(*part) > jinja::kMostNesting) {
       fail(ErrorKind::DoesNotFit, "{}: the input nests more than {} deep", one_line(name_), jinja::kMostNesting);
     }
+    check_utf8(*part, name);
     size += size_of(*part);
   }
-  for (const auto& [name, text] : input.special_tokens) size += name.size() + text.size() + 32;
+  for (const auto& [name, text] : input.special_tokens) {
+    check_text(text, fmt::format("the vocabulary's {}", one_line(name)));
+    size += name.size() + text.size() + 32;
+  }
   if (!input.variables.is_object() && !input.variables.is_null()) {
     fail(ErrorKind::Usage, "{}: the variables of a chat template must be a JSON object", one_line(name_));
   }
@@ -131,7 +159,7 @@ std::string ChatTemplate::render(const ChatInput& input) const {
   jinja::Interpreter interpreter(kSteps + kStepsPerByte * size, kBytes + kBytesPerByte * size, input.now);
   try {
     for (const auto& [name, text] : input.special_tokens) {
-      interpreter.set_variable(name, text_value(interpreter, text));
+      interpreter.set_variable(name, interpreter.text(text));
     }
     for (const auto& [name, value] : input.variables.items()) {
       interpreter.set_variable(name, to_value(interpreter, value));

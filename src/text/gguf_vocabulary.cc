@@ -1,6 +1,7 @@
 // From the tokenizer.ggml.* keys of a GGUF file to a pipeline: everything the file says is checked here, and nowhere
 // later.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -115,8 +116,8 @@ class VocabularyReader {
       if (kind(i) == TokenKind::Normal) continue;
       const size_t size = v_.tokens[i].size();
       if (size > kMostAddedTokenBytes) {
-        bad("tokenizer.ggml.tokens[{}] is of type {} and has {} bytes; a control or user-defined token has at most {}",
-            i, v_.types[i], size, kMostAddedTokenBytes);
+        bad("tokenizer.ggml.tokens[{}] is a control or user-defined token and has {} bytes; such a one has at most {}",
+            i, size, kMostAddedTokenBytes);
       }
       total += size;
       if (total > kMostAddedBytes) {
@@ -127,10 +128,19 @@ class VocabularyReader {
     }
   }
 
+  // Some converters write no types, or wrong ones for what ends an answer, which llama.cpp mends in the same way.
   TokenKind kind(size_t id) const {
-    if (v_.types.empty()) return TokenKind::Normal;
+    if (ends_answers(v_.tokens[id])) return TokenKind::Special;
+    if (v_.types.empty()) return is_named(id) ? TokenKind::Special : TokenKind::Normal;
     if (v_.types[id] == Control || v_.types[id] == Unknown) return TokenKind::Special;
     return v_.types[id] == UserDefined ? TokenKind::UserDefined : TokenKind::Normal;
+  }
+
+  // By a tokenizer.ggml.*_token_id. A single character is ordinary text: 0 often stands for no padding at all.
+  bool is_named(size_t id) const {
+    if (next_utf8(v_.tokens[id]).length == v_.tokens[id].size()) return false;
+    const std::array ids{v_.bos, v_.eos, v_.unknown, v_.padding, v_.end_of_turn};
+    return std::ranges::find(ids, std::optional(static_cast<int64_t>(id))) != ids.end();
   }
 
   void insert(std::string_view text, size_t id) {

@@ -261,7 +261,7 @@ ExprRef ExpressionParser::primary() {
   }
   if (skip_operator("(")) {
     const Nested nested(*this);
-    ExprRef node = tuple(true, "", true);
+    ExprRef node = tuple(true, true);
     expect(TokenKind::Operator, ")");
     return node;
   }
@@ -270,11 +270,10 @@ ExprRef ExpressionParser::primary() {
   unexpected("an expression");
 }
 
-ExprRef ExpressionParser::tuple(bool with_condition, std::string_view end, bool in_parentheses) {
+ExprRef ExpressionParser::tuple(bool with_condition, bool in_parentheses) {
   const int line = current_.line;
   const auto at_end = [&] {
-    return current_.kind == TokenKind::VariableEnd || current_.kind == TokenKind::BlockEnd ||
-           current_.is_operator(")") || (!end.empty() && current_.is_name(end));
+    return current_.kind == TokenKind::VariableEnd || current_.kind == TokenKind::BlockEnd || current_.is_operator(")");
   };
   SequenceLiteral result{{}, true};
   bool has_comma = false;

@@ -17,8 +17,8 @@ class ExpressionParser {
 
  protected:
   ExprRef expression(bool with_condition = true);
-  // Expressions with commas between them: a tuple, or the one expression. `end`: a name that ends it, or "".
-  ExprRef tuple(bool with_condition, std::string_view end, bool in_parentheses);
+  // Expressions with commas between them: a tuple, or the one expression.
+  ExprRef tuple(bool with_condition, bool in_parentheses);
   ExprRef primary();
   // "|name(...)|name(...)" after `input`. first: the first name stands here, without "|".
   ExprRef filters(ExprRef input, bool first);

@@ -80,6 +80,17 @@ void append_number(const Spec& spec, std::string_view sign, std::string_view bas
   append_padded(std::string(sign) + std::string(base), digits + std::string(rest), field, out);
 }
 
+void append_character(const Spec& spec, int64_t code, Output& out) {
+  if (spec.precision) refuse("a precision is not for ints");
+  if (spec.sign != 0 || spec.alternate || spec.grouping != 0)
+    refuse("the format 'c' has no sign, no '#' and no groups");
+  if (code < 0 || code > 0x10FFFF) refuse("{} is no character; the last one is 1114111", code);
+  if (code >= 0xD800 && code < 0xE000) unsupported("a lone surrogate, {:#x}", code);
+  std::string character;
+  append_utf8(character, static_cast<char32_t>(code));
+  append_number(spec, "", "", std::move(character), "", out);
+}
+
 void append_int(const Spec& spec, int64_t value, Output& out) {
   int base = 10;
   std::string_view prefix;
@@ -102,7 +113,7 @@ void append_int(const Spec& spec, int64_t value, Output& out) {
       prefix = "0b";
       break;
     case 'c':
-      unsupported("the format 'c'");
+      return append_character(spec, value, out);
     case 'e':
     case 'E':
     case 'f':

@@ -244,7 +244,9 @@ std::string Lexer::stripped(std::string_view text, char sign, bool is_variable) 
   return std::string(strip_left(text.substr(line)).empty() ? text.substr(0, line) : text);
 }
 
+// Like a raw block, one that begins where the template ends is no error in jinja2.
 void Lexer::skip_comment(int line) {
+  if (at_ >= source_.size()) return;
   const auto end = find_first(source_, "#}", at_);
   if (!end) {
     line_ = line;
@@ -281,6 +283,10 @@ size_t Lexer::raw_tag_at(size_t begin, std::string_view name, char* sign, bool i
 
 // What stands between {% raw %} and {% endraw %}.
 bool Lexer::raw_text(Token& result) {
+  if (at_ >= source_.size()) {
+    state_ = State::Root;
+    return false;
+  }
   for (size_t tag = source_.find("{%", at_); tag != std::string::npos; tag = source_.find("{%", tag + 2)) {
     char sign = 0;
     const size_t bytes = raw_tag_at(tag, "endraw", &sign, true);

@@ -42,7 +42,7 @@ class Parser : public ExpressionParser {
   void signature(MacroDefinition& definition);
 
   Target name_target();
-  Target target(std::string_view end, bool with_namespace);
+  Target target(bool with_namespace);
   Target as_target(ExprRef expr);
   Statement jump(const std::string& tag, int line);
 
@@ -63,7 +63,7 @@ Body Parser::body(Ends ends) {
         result.push_back({Data{token.text}, token.line});
         break;
       case TokenKind::VariableBegin:
-        result.push_back({Print{tuple(true, "", false)}, token.line});
+        result.push_back({Print{tuple(true, false)}, token.line});
         expect(TokenKind::VariableEnd);
         break;
       case TokenKind::BlockBegin: {
@@ -145,9 +145,9 @@ For Parser::for_loop() {
   constexpr std::array<std::string_view, 2> kEnds{"endfor", "else"};
   For loop;
   const int around = std::exchange(loops_around_, loops_around_ + 1);
-  loop.target = target("in", false);
+  loop.target = target(false);
   expect(TokenKind::Name, "in");
-  loop.iterable = tuple(false, "recursive", false);
+  loop.iterable = tuple(false, false);
   if (skip_name("if")) loop.test = expression();
   loop.is_recursive = skip_name("recursive");
   std::string ended_by;
@@ -168,7 +168,7 @@ If Parser::condition() {
   If result;
   std::string ended_by = "elif";
   while (ended_by == "elif") {
-    ExprRef test = tuple(false, "", false);
+    ExprRef test = tuple(false, false);
     Body branch = block(kEnds, &ended_by);
     result.branches.emplace_back(std::move(test), std::move(branch));
   }
@@ -177,8 +177,8 @@ If Parser::condition() {
 }
 
 Statement Parser::set(int line) {
-  Target to = target("", true);
-  if (skip_operator("=")) return {Set{std::move(to), tuple(true, "", false)}, line};
+  Target to = target(true);
+  if (skip_operator("=")) return {Set{std::move(to), tuple(true, false)}, line};
   ExprRef filter = current().is_operator("|") ? filters(nullptr, false) : nullptr;
   Body text = block("endset");
   return {SetBlock{std::move(to), std::move(filter), std::move(text), {}}, line};
@@ -189,7 +189,7 @@ With Parser::with() {
   while (current().kind != TokenKind::BlockEnd) {
     if (!result.assignments.empty()) expect(TokenKind::Operator, ",");
     const int around = std::exchange(loops_around_, 0);  // here even 'loop' may be a name
-    Target to = target("", false);
+    Target to = target(false);
     loops_around_ = around;
     expect(TokenKind::Operator, "=");
     result.assignments.emplace_back(std::move(to), expression());
@@ -269,11 +269,11 @@ Target Parser::name_target() {
   return {NameTarget{make_text(name.text), {}}};
 }
 
-Target Parser::target(std::string_view end, bool with_namespace) {
+Target Parser::target(bool with_namespace) {
   std::vector<Target> targets;
   bool has_comma = false;
   while (current().kind != TokenKind::BlockEnd && current().kind != TokenKind::VariableEnd &&
-         !current().is_operator(")") && (end.empty() || !current().is_name(end))) {
+         !current().is_operator(")")) {
     if (with_namespace && current().kind == TokenKind::Name && following().is_operator(".")) {
       const Target name = name_target();
       take();

@@ -39,8 +39,11 @@ struct Pipeline {
   bool is_bounded() const { return model->is_bounded() && !added.drops_text() && !pre_tokenizer.drops_text(); }
 };
 
-// The tokens that end a generation, each once: those that the file names, and special ones whose text is known to end
-// an answer, since many files name only one of the tokens their model ends it with.
+// Whether a token of this text is known to end an answer, whatever its file says.
+bool ends_answers(std::string_view token);
+
+// The tokens that end a generation, each once: those that the file names, and special ones that are known to end an
+// answer, since many files name only one of the tokens their model ends it with.
 std::vector<TokenId> stop_tokens_of(const TokenTable& tokens, std::span<const TokenId> named);
 
 // Bounds of what one entry of a crafted file can cost. The longest known tokens are a few hundred bytes, added ones

@@ -131,10 +131,8 @@ class Tokenizer {
   std::unique_ptr<const Pipeline> pipeline_;
 };
 
-class TokenFinder;
-
 // From a conversation to the tokens of a prompt. What people wrote never becomes a special token: only the template's
-// own text may hold some. Immutable; several threads may encode at once.
+// own text may hold some (docs/chat.md says how far that goes). Immutable; several threads may encode at once.
 class ChatEncoder {
  public:
   // The tokenizer must outlive it.
@@ -151,10 +149,16 @@ class ChatEncoder {
   Prompt encode(ChatInput input) const;
 
  private:
+  class SpecialTexts;
+  class Marks;
+  std::string render(ChatInput input) const;
+  bool has_special(std::string_view text) const;
+  std::vector<TextRange> find_written(const ChatInput& input, std::string_view prompt) const;
+  Encoded encode_prompt(std::string_view prompt, std::span<const TextRange> written) const;
+
   const Tokenizer& tokenizer_;
   ChatTemplate template_;
-  std::vector<std::string> specials_;  // the texts of special tokens
-  std::unique_ptr<const TokenFinder> finder_;
+  std::unique_ptr<const SpecialTexts> specials_;
 };
 
 // Turns a stream of tokens into text that only ever ends between characters. One sequence, one thread.

@@ -161,6 +161,10 @@ class Encoding {
 
 }  // namespace
 
+bool ends_answers(std::string_view token) {
+  return std::ranges::find(kEndsAnswers, token) != kEndsAnswers.end();
+}
+
 std::vector<TokenId> stop_tokens_of(const TokenTable& tokens, std::span<const TokenId> named) {
   std::vector<TokenId> stop;
   const auto add = [&](TokenId id) {
@@ -168,8 +172,7 @@ std::vector<TokenId> stop_tokens_of(const TokenTable& tokens, std::span<const To
   };
   std::ranges::for_each(named, add);
   for (TokenId id = 0; id < tokens.size(); ++id) {
-    if (tokens.kind(id) != TokenKind::Special) continue;
-    if (std::ranges::find(kEndsAnswers, tokens.text(id)) != kEndsAnswers.end()) add(id);
+    if (tokens.kind(id) == TokenKind::Special && ends_answers(tokens.text(id))) add(id);
   }
   return stop;
 }

@@ -49,7 +49,8 @@ def main():
         print(f"{path.stem}: {rendered} of {len(texts)} render")
     given = {"variables": template_expressions.VARIABLES, "now": now}
     expressions = ((f"{{{{ {each} }}}}", given) for each in template_expressions.expressions())
-    write(out / "expressions.json", list(small_cases(oracle, expressions)))
+    templates = ((each, {}) for each in template_expressions.TEMPLATES)
+    write(out / "expressions.json", list(small_cases(oracle, [*expressions, *templates])))
     cases = ((source, {**given, "now": now}) for source, given in template_fuzz.cases(RANDOM_SEED, RANDOM_CASES))
     small = (case for case in small_cases(oracle, cases) if len(case["template"]) + len(case["text"] or "") < LONGEST_RANDOM)
     # Not to be compared: addresses, and integers above 64 bits.

@@ -19,6 +19,7 @@ s.upper() | s.lower() | s.title() | s.swapcase() | s.capitalize() | 'ß'.upper()
 'abc'.removeprefix('a') | 'abc'.removesuffix('c') | 'a'.center(4) | 'ab'.center(5, '*') | 'a'.ljust(3) ~ '|' | 'a'.rjust(3, 'é') | '-5'.zfill(4) | 'a\tb'.expandtabs(4) | ','.join(['a', 'b']) | ','.join([1]) | ','.join('abc') | 'a'.isalpha() | ''.isalpha() | '½'.isnumeric() | '²'.isdigit() | '٣'.isdecimal() | 'A b'.istitle() | 'a1'.isidentifier() | '\n'.isspace()
 '%s' % 1 | '%s %s' % (1, 'a') | '%d' % 3.9 | '%5.2f|' % 3.14159 | '%-5s|' % 'a' | '%05d' % -42 | '%+d' % 5 | '%x' % 255 | '%#o' % 8 | '%e' % 12345.678 | '%g' % 1e10 | '%r' % 'a' | '%%' % () | '%(a)s' % {'a': 1} | '%s' % [1] | '%s' % (1, 2) | '%d' % 'a' | '%c' % 65 | '%*d' % (5, 3) | '%.3s' % 'abcdef' | '%s'|format(none) | '%s-%s'|format(1, 2)
 '{} {}'.format(1, 'a') | '{1}{0}'.format(1, 2) | '{a}'.format(a=1) | '{:>5}'.format('a') | '{:^5}|'.format('a') | '{:05.1f}'.format(3.14159) | '{:,}'.format(1234567) | '{:x}'.format(255) | '{:%}'.format(0.5) | '{!r}'.format('a') | '{0[a]}'.format({'a': 1}) | '{0.a}'.format({'a': 1}) | '{{}}'.format() | '{}'.format() | '{:d}'.format('a') | '{:.3}'.format(2.0/3) | '{:e}'.format(1234.5) | '{:*^+9}'.format(5) | '{:_}'.format(12345) | '{:{}}'.format('a', 4)
+'{:c}'.format(65) | '{:c}'.format(0x20AC) | '{:5c}|'.format(65) | '{:^5c}|'.format(0x1F600) | '{:*<4c}'.format(65) | '{:05c}'.format(65) | '{:=4c}'.format(65) | '{:c}'.format(true) | '{:c}'.format(-1) | '{:c}'.format(0x110000) | '{:.2c}'.format(65) | '{:+c}'.format(65) | '{:#c}'.format(65) | '{:,c}'.format(65) | '{:_c}'.format(65) | '{:c}'.format('a') | '{:c}'.format(65.0)
 l|sort | l|sort(reverse=true) | k|sort | k|sort(case_sensitive=true) | w|sort(attribute='a')|map(attribute='a')|list | [1, 'a']|sort | l|first | l|last | []|first | []|last | l|sum | w|sum(attribute='a') | l|min | l|max | []|max | k|max | l|join(', ') | w|join(',', attribute='a') | l|reverse|list | 'abc'|reverse | l|length | s|length | d|length | 5|length
 l|map('string')|list | w|map(attribute='b')|list | w|map(attribute='b', default='-')|list | k|map('upper')|join | l|select('odd')|list | l|reject('odd')|list | w|selectattr('b')|list | w|selectattr('a', 'eq', 2)|list | w|rejectattr('b', 'defined')|list | [1, 1.0, true, 'a', 'A']|unique|list | l|batch(2)|list | l|batch(2, 0)|list | l|slice(2)|list | l|slice(2, 'x')|list | w|groupby('a') | w|groupby('a')|map(attribute='list')|list | d|dictsort | d|items|list | d.items()|list | d.values() | d|list | none|list | none|map('upper')|list
 s|upper | 5|upper | none|trim | ' a '|trim | 'xax'|trim('x') | 'a\nb\n\nc'|indent | 'a\nb'|indent(2, true) | 'a\n\nb'|indent(1, blank=true) | 'a b c d'|truncate(5) | 'hello world foo'|truncate(9) | 'hello world foo'|truncate(9, true) | 'abcdefghij'|truncate(5, true, '', 0) | 'a b'|wordcount | 'ab'|center(6) | '<a>'|e | '<a>'|safe | ('<'|safe) + '<' | '<' + ('<'|e) | '<'|e|e | '<'|e|forceescape | 'a b/c'|urlencode | {'a b': 1}|urlencode | 1500|filesizeformat | 'a'|replace('a', 'b') | 'aa'|replace('a', 'b', 1)
@@ -30,6 +31,18 @@ s is string | 5 is number | true is number | true is integer | 1.0 is float | d 
 undefined_name | undefined_name.x | undefined_name[0] | undefined_name() | undefined_name + 1 | undefined_name ~ 'x' | undefined_name|length | undefined_name|list | undefined_name|upper | undefined_name|int | not undefined_name | undefined_name in [1] | 1 in undefined_name | d.a.x[1] | d.a.y.z | d.a.y|default('q') | s.nothing | s.__class__ | s['__class__'] | d.__len__ | l.append | l.append(1) | d.update({}) | d.get('b') | d.get('x') | d.get('x', 5) | d.copy() == d | l.index(1) | l.count(1) | (1, 2).index(5)
 dict(a=1, b=2) | dict([('a', 1)]) | dict({'a': 1}, b=2) | range(3)|list | range(3, 0, -1)|list | range(0) | cycler(1, 2).next() | joiner(',')() | strftime_now('%d %b %Y') | strftime_now('%H:%M:%S %j %A') | [1, 2,] | (1,) | () | {} | {'a': 1,} | 'a' 'b' | "a\tb\x41\u00e9\101\q" | s|attr('upper') is callable | d|attr('b') is defined | [1, [2, [3]]] | -s|length | - 5|abs | 1 is defined and 2 | l|length > 2 and s
 """
+
+# What has no end or ends with a comma, where jinja2 decides otherwise than its documentation.
+TEMPLATES = [
+    "{% for i, in [[1], [2]] %}{{ i }}{% endfor %}", "{% for i, j, in [[1, 2]] %}{{ i }}{% endfor %}",
+    "{% for (i,) in [[1]] %}{{ i }}{% endfor %}", "{% for ((i,), j) in [[[1], 2]] %}{{ i }}{{ j }}{% endfor %}",
+    "{% for i in [1], recursive %}{{ i }}{% endfor %}", "{% for i in [1], [2], %}{{ i }}{% endfor %}",
+    "{% for i in [1] recursive %}{{ i }}{% endfor %}", "{% for in [1] %}{% endfor %}", "{% set a, = [1] %}{{ a }}",
+    "{% set (a,) = [1] %}{{ a }}", "{% set a, %}x{% endset %}{{ a }}", "{% with a, = [1] %}{{ a }}{% endwith %}",
+    "a{% raw %}", "a {%- raw -%} \n", "a{% raw %}\n", "a{% raw %}\n\n", "a{% raw %}b", "a{% raw %} {% endraw",
+    "{% if true %}a{% raw %}", "a{#", "a {#-", "a\n  {#", "a{#+", "a{#\n", "a{#\n\n", "a{# ", "a{# b", "{% raw %}{#",
+    "{% if true %}a{% endif %}{#", "{% if true %}a{#",
+]  # fmt: skip
 
 
 def expressions():

@@ -73,11 +73,11 @@ const std::vector<Refusal> kRefusals{
     {"LongToken", [](auto& v) { v.tokens[2] = std::string((1 << 16) + 1, 'c'); }, ErrorKind::Malformed,
      "tokenizer.ggml.tokens[2] has 65537 bytes; a token has at most 65536"},
     {"LongControlToken", [](auto& v) { v.tokens[7] = std::string(1025, 's'); }, ErrorKind::Malformed,
-     "tokenizer.ggml.tokens[7] is of type 3 and has 1025 bytes; a control or user-defined token has at most 1024"},
+     "tokenizer.ggml.tokens[7] is a control or user-defined token and has 1025 bytes; such a one has at most 1024"},
     {"LongUnknownToken", [](auto& v) { v.tokens[7] = std::string(1025, 's'), v.types[7] = 2; }, ErrorKind::Malformed,
-     "tokenizer.ggml.tokens[7] is of type 2 and has 1025 bytes"},
+     "tokenizer.ggml.tokens[7] is a control or user-defined token and has 1025 bytes"},
     {"LongUserDefinedToken", [](auto& v) { v.tokens[7] = std::string(1025, 's'), v.types[7] = 4; },
-     ErrorKind::Malformed, "tokenizer.ggml.tokens[7] is of type 4 and has 1025 bytes"},
+     ErrorKind::Malformed, "tokenizer.ggml.tokens[7] is a control or user-defined token and has 1025 bytes"},
     {"ManyLongSpecialTokens",
      [](auto& v) {
        for (int i = 0; i < 4096; ++i) v.tokens.push_back(fmt::format("{:01024}", i)), v.types.push_back(4);
@@ -177,7 +177,7 @@ TEST(Vocabulary, StopTokensAreEosEndOfTurnAndKnownControlTokens) {
   EXPECT_THAT(stop_tokens(vocabulary), UnorderedElementsAre(6, 5));
   vocabulary.end_of_turn = 4;
   EXPECT_THAT(stop_tokens(vocabulary), UnorderedElementsAre(6, 5, 4));
-  json.types[5] = 1;  // the text alone, not a control token
+  json.tokens[5] = "<|other|>";
   EXPECT_THAT(stop_tokens(json.view()), UnorderedElementsAre(6));
 }
 
@@ -208,12 +208,42 @@ TEST(Vocabulary, NamesItsSpecialTokens) {
               ElementsAre(testing::Pair("bos_token", "<s>"), testing::Pair("eos_token", "<|im_end|>")));
 }
 
+// What ends an answer is special by its text, as in llama.cpp: types are wrong in some files.
+TEST(Vocabulary, KnownEndsOfAnswersAreSpecialWhateverTheirType) {
+  for (const int64_t type : {1, 4, 5}) {
+    VocabularyJson json = small();
+    json.types[5] = json.types[6] = type;
+    json.eos.reset();
+    const auto tokenizer = Tokenizer::from_gguf(json.view());
+    EXPECT_THAT(tokenizer->encode("a<|im_end|>", SpecialTokens::Parse), ElementsAre(0, 6)) << type;
+    EXPECT_THAT(tokenizer->encode("a<|im_end|>", SpecialTokens::AsText), ElementsAre(0)) << type;
+    EXPECT_THAT(tokenizer->stop_tokens(), UnorderedElementsAre(5, 6)) << type;
+  }
+}
+
+// Without types, the tokens that keys name are special; a single character is not, for 0 may stand for none.
 TEST(Vocabulary, TypesMayBeAbsent) {
+  for (const auto member : {&GgufVocabulary::bos, &GgufVocabulary::eos, &GgufVocabulary::unknown,
+                            &GgufVocabulary::padding, &GgufVocabulary::end_of_turn}) {
+    VocabularyJson json = small();
+    json.types.clear();
+    json.tokens[7] = "<|end|>";
+    json.bos.reset(), json.eos.reset();
+    GgufVocabulary vocabulary = json.view();
+    EXPECT_FALSE(Tokenizer::from_gguf(vocabulary)->is_special(7));
+    vocabulary.*member = 7;
+    const auto named = Tokenizer::from_gguf(vocabulary);
+    EXPECT_TRUE(named->is_special(7));
+    EXPECT_THAT(named->encode("a<|end|>", SpecialTokens::Parse), ElementsAre(0, 7));
+    EXPECT_THAT(named->encode("a<|end|>", SpecialTokens::AsText), ElementsAre(0));
+    vocabulary.*member = 0;
+    EXPECT_FALSE(Tokenizer::from_gguf(vocabulary)->is_special(0));
+    vocabulary.*member = std::nullopt;
+  }
   VocabularyJson json = small();
   json.types.clear();
-  const auto tokenizer = Tokenizer::from_gguf(json.view());
-  EXPECT_FALSE(tokenizer->is_special(6));
-  EXPECT_THAT(tokenizer->stop_tokens(), ElementsAre(6));
+  json.tokens[7] = std::string(1025, 's');
+  EXPECT_THROW(Tokenizer::from_gguf(json.view()), Error);
 }
 
 // Names the byte that would be lost, where it would be; special tokens and tokens taken whole need no bytes.
