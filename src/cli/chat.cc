@@ -45,9 +45,11 @@ constexpr std::string_view kHelp =
     "/save FILE          write the conversation as JSON\n"
     "/load FILE          go on with a conversation that was saved\n"
     "/stats              what answers cost, and where the ranks' time went\n"
-    "/exit               leave; so does Ctrl-D\n"
+    "/exit, /quit        leave; so does Ctrl-D\n"
     "Enter sends a message. Alt-Enter, or a backslash before Enter, begins another line of it. Ctrl-C stops an\n"
-    "answer, which stays as far as it went. A message of one line that begins with a slash is written with two.\n";
+    "answer, which stays as far as it went. A message that begins with a slash is written with two.\n";
+
+constexpr std::string_view kTakenBack = "stopped before an answer began; the message is taken back";
 
 // Ctrl-C while an answer is written. It waits to be asked for instead of ending the program, on this thread and on
 // those that are started while this lives.
@@ -59,6 +61,7 @@ class Interrupts {
     if (wanted_) ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   }
   ~Interrupts() {
+    take();  // one that came too late to stop anything
     if (wanted_) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   Interrupts(const Interrupts&) = delete;
@@ -171,46 +174,47 @@ class Chat {
 
   int run() {
     if (editor_.interactive() && !flags_.quiet) screen_.note("/help lists the commands");
-    while (auto message = editor_.read()) {
+    while (!leaving_) {
+      const auto message = editor_.read();
+      if (!message) break;
       if (message->given_up || message->text.find_first_not_of(" \t\r\n") == std::string::npos) continue;
       try {
-        if (!take(message->text)) break;
+        take(message->text);
       } catch (const Error& error) {
         if (error.kind() == ErrorKind::RankFailed || !editor_.interactive()) throw;
         screen_.note(one_line(error.what()));
       }
     }
-    if (editor_.interactive()) print_text("\n");
+    if (editor_.interactive() && !leaving_) print_text("\n");
     return 0;
   }
 
  private:
-  // A message or a command; false: leave. Of several lines, as a pasted text may have, only a command that exists is
-  // taken for one.
-  bool take(std::string_view text) {
-    const bool one_line_only = text.find('\n') == std::string_view::npos;
-    if (text.starts_with("//") && one_line_only) {
-      text.remove_prefix(1);
-    } else if (text.starts_with('/')) {
-      const size_t end = std::min(text.find_first_of(" \t\n"), text.size());
-      const std::string_view name = text.substr(1, end - 1);
-      if (name == "exit" || name == "quit") return false;
-      const auto known = std::ranges::find(kCommands, name, &Command::name);
-      if (known != kCommands.end()) {
-        std::string argument(text.substr(std::min(text.find_first_not_of(" \t\n", end), text.size())));
-        argument.resize(argument.find_last_not_of(" \t\n") + 1);
-        (this->*known->obey)(argument);
-        return true;
-      }
-      if (one_line_only) {
-        fail(ErrorKind::Usage, "/{} is not known; /help lists the commands, and // begins a message with a slash",
-             one_line(name));
-      }
+  // A message or a command. Of several lines, as a pasted text may have, only a command that exists is taken for one.
+  void take(std::string_view text) {
+    const bool escaped = text.starts_with("//");
+    const std::string_view line = text.substr(escaped ? 1 : 0);
+    const bool slash = line.starts_with('/');
+    const size_t end = std::min(line.find_first_of(" \t\n"), line.size());
+    const std::string_view name = slash ? line.substr(1, end - 1) : "";
+    const auto command = std::ranges::find(kCommands, name, &Command::name);
+    const bool meant = slash && (command != kCommands.end() || text.find('\n') == std::string_view::npos);
+    if (!meant || escaped) {
+      Conversation next = conversation_;
+      next.add_user(meant ? line : text);
+      return answer(std::move(next));
     }
-    Conversation next = conversation_;
-    next.add_user(text);
-    answer(std::move(next));
-    return true;
+    if (command == kCommands.end()) {
+      fail(ErrorKind::Usage, "/{} is not known; /help lists the commands, and // begins a message with a slash",
+           one_line(name));
+    }
+    std::string argument(line.substr(std::min(line.find_first_not_of(" \t\n", end), line.size())));
+    argument.resize(argument.find_last_not_of(" \t\n") + 1);
+    if (!argument.empty() && !command->takes_argument) {
+      fail(ErrorKind::Usage, "/{} stands alone, but {} follows; // begins a message with a slash", name,
+           in_quotes(argument));
+    }
+    (this->*command->obey)(argument);
   }
 
   // As shells do.
@@ -219,6 +223,8 @@ class Chat {
     const char* const home = std::getenv("HOME");
     return argument.starts_with("~/") && home != nullptr ? home + argument.substr(1) : argument;
   }
+
+  void leave(const std::string&) { leaving_ = true; }
 
   void help(const std::string&) { print_text(kHelp); }
 
@@ -233,7 +239,7 @@ class Chat {
 
   void system(const std::string& text) {
     if (!text.empty()) conversation_.set_system(text == "off" ? "" : text);
-    const std::string_view now = conversation_.system();
+    const std::string now = conversation_.system();
     screen_.note(now.empty() ? "no system message" : "system: " + fit_for_terminal(now));
   }
 
@@ -247,7 +253,9 @@ class Chat {
 
   // Answers the last message; from then on `next` is the conversation. When that fails the old one stays.
   void answer(Conversation next) {
+    interrupts_.take();  // one that came too late for the answer before
     ChatEncoder::Prompt prompt = setup_.prompt(next.messages());
+    if (interrupts_.take()) return screen_.note(kTakenBack);
     const auto prompt_tokens = static_cast<int64_t>(prompt.tokens.size());
     if (prompt_tokens >= context_) {
       fail(ErrorKind::DoesNotFit,
@@ -270,7 +278,6 @@ class Chat {
       screen_.show(piece);
     };
     std::stop_source cancel;
-    interrupts_.take();  // one that came too late for the answer before
     Completion completion;
     try {
       completion = run_request(
@@ -286,8 +293,13 @@ class Chat {
     }
     show(splitter.finish());
     screen_.end_answer();
-    next.add_answer(answer, reasoning);
-    conversation_ = std::move(next);
+    const bool begun = !answer.empty() || !reasoning.empty();
+    if (begun || completion.reason != FinishReason::Cancelled) {
+      next.add_answer(answer, reasoning);
+      conversation_ = std::move(next);
+    } else {
+      screen_.note(kTakenBack);
+    }
     count(prompt_tokens, completion);
   }
 
@@ -300,7 +312,7 @@ class Chat {
     decode_s_ += completion.decode_s;
     decoded_ += decoded_tokens(completion);
     ++answers_;
-    used_ = prompt_tokens + tokens;
+    used_ = std::min(prompt_tokens + tokens, context_);  // the last token that is drawn needs none
     if (!editor_.interactive() || flags_.quiet) return;
     std::string line = fmt::format("[{} tokens", tokens);
     if (const int64_t decoded = decoded_tokens(completion); decoded > 0 && completion.decode_s > 0) {
@@ -309,7 +321,9 @@ class Chat {
     if (tokens > 0) line += fmt::format(", first after {:.2f} s", completion.ttft_s);
     line += fmt::format(", {} of {} positions", used_, context_);
     if (completion.reason == FinishReason::Cancelled) line += ", stopped";
-    if (completion.reason == FinishReason::Length) line += ", cut at its most tokens";
+    if (completion.reason == FinishReason::Length) {
+      line += tokens == flags_.max_tokens ? ", cut at its most tokens" : ", the context is full";
+    }
     screen_.note(line + "]");
   }
 
@@ -327,15 +341,18 @@ class Chat {
 
   struct Command {
     std::string_view name;
+    bool takes_argument;
     void (Chat::*obey)(const std::string& argument);
   };
-  static constexpr auto kCommands = std::to_array<Command>({{"help", &Chat::help},
-                                                            {"system", &Chat::system},
-                                                            {"retry", &Chat::retry},
-                                                            {"clear", &Chat::clear},
-                                                            {"save", &Chat::save},
-                                                            {"load", &Chat::load},
-                                                            {"stats", &Chat::stats}});
+  static constexpr auto kCommands = std::to_array<Command>({{"help", false, &Chat::help},
+                                                            {"system", true, &Chat::system},
+                                                            {"retry", false, &Chat::retry},
+                                                            {"clear", false, &Chat::clear},
+                                                            {"save", true, &Chat::save},
+                                                            {"load", true, &Chat::load},
+                                                            {"stats", false, &Chat::stats},
+                                                            {"exit", false, &Chat::leave},
+                                                            {"quit", false, &Chat::leave}});
 
   const ChatCommandFlags& flags_;
   LineEditor editor_;
@@ -349,6 +366,7 @@ class Chat {
   SamplingOptions sampling_;
   int64_t answers_ = 0, prompt_tokens_ = 0, read_tokens_ = 0, tokens_ = 0, decoded_ = 0, used_ = 0;
   double prefill_s_ = 0, decode_s_ = 0;
+  bool leaving_ = false;
   std::unique_ptr<Engine> engine_;
 };
 

@@ -66,32 +66,46 @@ Found templates_of(const Checkpoint& checkpoint) {
 }
 
 ChatTemplate choose(const Model& model, const ChatFlags& flags) {
-  if (flags.template_file) {
-    return ChatTemplate(*flags.template_file, read_text_file("--chat-template", *flags.template_file));
-  }
+  const std::string named = flags.chat_template.value_or("");
   const Found found = templates_of(*model.checkpoint);
+  const bool is_name = std::ranges::count(found.templates, named, &NamedTemplate::name) > 0 && !is_file(named);
+  if (flags.chat_template && !is_name) return ChatTemplate(named, read_text_file("--chat-template", named));
   if (found.templates.empty()) {
     fail(ErrorKind::Unsupported, "{}: the model has no chat template; name a file that holds one with --chat-template",
          model.spec.file);
   }
-  const NamedTemplate& chosen = pick_template(found.templates, false, "", found.file);
+  const bool with_tools = !flags.tools.is_null() && !flags.tools.empty();
+  const NamedTemplate& chosen = pick_template(found.templates, with_tools, named, found.file);
   return ChatTemplate(fmt::format("{}: chat template {}", found.file, in_quotes(chosen.name)), chosen.source);
 }
 
 }  // namespace
 
 void add_chat_flags(CLI::App& app, ChatFlags& flags) {
-  app.add_option("--chat-template", flags.template_file, "a Jinja file in the place of the model's chat template")
-      ->type_name("FILE");
+  app.add_option("--chat-template", flags.chat_template,
+                 "a Jinja file in the place of the model's chat template, or the name of another one of the model's")
+      ->type_name("FILE|NAME");
   const auto read = [&flags](const std::string& text) {
     flags.variables = Json::parse(text, nullptr, false);
-    if (flags.variables.is_object()) return;
-    fail(ErrorKind::Usage,
-         "--chat-template-kwargs is {}; it must be a JSON object, as in '{{\"enable_thinking\": false}}'",
-         in_quotes(text));
+    if (flags.variables.is_discarded()) {
+      fail(ErrorKind::Usage, "--chat-template-kwargs is {}, which is no JSON that can be read", in_quotes(text));
+    }
+    if (!flags.variables.is_object()) {
+      fail(ErrorKind::Usage,
+           "--chat-template-kwargs is {}; it must be a JSON object, as in '{{\"enable_thinking\": false}}'",
+           in_quotes(text));
+    }
+    for (auto& [name, list] : {std::pair<const char*, Json&>("tools", flags.tools), {"documents", flags.documents}}) {
+      const auto given = flags.variables.find(name);
+      if (given == flags.variables.end()) continue;
+      if (!given->is_array()) fail(ErrorKind::Usage, "--chat-template-kwargs: {} must be a JSON array", name);
+      list = std::move(*given);
+      flags.variables.erase(given);
+    }
   };
   app.add_option_function<std::string>("--chat-template-kwargs", read,
-                                       "more variables for the chat template, as in '{\"enable_thinking\": false}'")
+                                       "more variables for the chat template, as in '{\"enable_thinking\": false}'; "
+                                       "tools and documents too")
       ->type_name("JSON");
 }
 
@@ -100,12 +114,14 @@ bool has_chat_template(const Checkpoint& checkpoint) {
 }
 
 ChatSetup::ChatSetup(const Model& model, const ChatFlags& flags)
-    : encoder_(model.encoder(), choose(model, flags)), variables_(flags.variables) {}
+    : encoder_(model.encoder("messages need a tokenizer that fits the model"), choose(model, flags)), flags_(flags) {}
 
 ChatEncoder::Prompt ChatSetup::prompt(const Json& messages) const {
   ChatInput input;
   input.messages = messages;
-  input.variables = variables_;
+  input.tools = flags_.tools;
+  input.documents = flags_.documents;
+  input.variables = flags_.variables;
   return encoder_.encode(std::move(input));
 }
 

@@ -12,8 +12,11 @@
 namespace lockstep {
 
 struct ChatFlags {
-  std::optional<std::string> template_file;
-  Json variables = Json::object();  // more that the template may read
+  std::optional<std::string> chat_template;  // a file, or the name of one of the model's
+  Json tools, documents;                     // lists; null: none
+  Json variables = Json::object();           // more that the template may read
+
+  bool has_variables() const { return !variables.empty() || !tools.is_null() || !documents.is_null(); }
 };
 
 void add_chat_flags(CLI::App& app, ChatFlags& flags);  // --chat-template, --chat-template-kwargs
@@ -33,7 +36,7 @@ class ChatSetup {
 
  private:
   ChatEncoder encoder_;
-  Json variables_;
+  ChatFlags flags_;
 };
 
 }  // namespace lockstep

@@ -47,9 +47,11 @@ void Conversation::set_system(std::string_view text) {
   if (!text.empty()) messages_.insert(messages_.begin(), Json{{"role", "system"}, {"content", text}});
 }
 
-std::string_view Conversation::system() const {
-  if (!has_system() || !messages_.front().at("content").is_string()) return {};
-  return messages_.front().at("content").get_ref<const std::string&>();
+std::string Conversation::system() const {
+  if (!has_system()) return {};
+  const Json& content = messages_.front().at("content");
+  return content.is_string() ? content.get<std::string>()
+                             : content.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 void Conversation::add_user(std::string_view text) {

@@ -14,7 +14,7 @@ class Conversation {
  public:
   // Empty: there is none.
   void set_system(std::string_view text);
-  std::string_view system() const;
+  std::string system() const;  // as JSON where it is a list of parts
 
   void add_user(std::string_view text);
   // `reasoning`: what the model thought before, which templates leave out of later prompts or not, as they like.

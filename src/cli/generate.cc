@@ -110,8 +110,8 @@ void check_chat(const GenerateFlags& flags) {
     if (given && !flags.as_chat) fail(ErrorKind::Usage, "{} is about conversations; give --chat as well", flag);
   };
   needs_chat(flags.system.has_value(), "--system");
-  needs_chat(flags.chat.template_file.has_value(), "--chat-template");
-  needs_chat(!flags.chat.variables.empty(), "--chat-template-kwargs");
+  needs_chat(flags.chat.chat_template.has_value(), "--chat-template");
+  needs_chat(flags.chat.has_variables(), "--chat-template-kwargs");
   if (!flags.as_chat) return;
   if (flags.tokens) fail(ErrorKind::Usage, "--chat makes a prompt of a text; with --tokens, leave it out");
   if (flags.parse_special) {

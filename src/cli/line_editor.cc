@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <clocale>
 #include <cstdio>
 #include <iterator>
@@ -55,7 +56,10 @@ class LineEditor::Terminal {
     ::history(history_.get(), &event, H_SETUNIQUE, 1);
     if (!file_.empty()) {
       const int found = ::history(history_.get(), &event, H_LOAD, file_.c_str());
+      std::error_code none_yet;
       if (found > 2 * kRemembered) ::history(history_.get(), &event, H_SAVE, file_.c_str());
+      // A file that libedit did not write is left alone.
+      if (found < 0 && std::filesystem::file_size(file_, none_yet) > 0 && !none_yet) file_.clear();
     }
     EditLine* const edit = edit_.get();
     el_set(edit, EL_CLIENTDATA, this);
@@ -74,6 +78,7 @@ class LineEditor::Terminal {
         {"^C", "give-up"},
         {kPasteBegins, "paste"},
         {"^R", "em-inc-search-prev"},
+        {"^I", "ed-insert"},
         {"\x1b[1;5C", "em-next-word"},
         {"\x1b[1;5D", "ed-prev-word"},
         {"\x1b[3~", "ed-delete-next-char"},
@@ -84,12 +89,16 @@ class LineEditor::Terminal {
     el_set(edit, EL_SETTY, "-d", "-isig", nullptr);  // Ctrl-C comes as a key
   }
 
+  // What is pasted while an answer is written is one message too, hence the marks stay until the end.
+  ~Terminal() { write_to_terminal(kAskForNoPaste); }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
   std::optional<Message> read() {
     given_up_ = false;
     int count = 0;
     write_to_terminal(kAskForPaste);
     const char* const line = el_gets(edit_.get(), &count);
-    write_to_terminal(kAskForNoPaste);
     if (line == nullptr || count <= 0) return std::nullopt;
     Message message{std::string(line, static_cast<size_t>(count)), given_up_};
     if (message.text.ends_with('\n')) message.text.pop_back();
@@ -170,7 +179,7 @@ class LineEditor::Terminal {
   }
 
   std::string prompt_;
-  const std::filesystem::path file_;
+  std::filesystem::path file_;
   std::unique_ptr<EditLine, Closer> edit_;
   std::unique_ptr<History, Closer> history_;
   bool given_up_ = false;
@@ -201,6 +210,9 @@ std::optional<LineEditor::Message> LineEditor::read() {
       fail(ErrorKind::DoesNotFit, "standard input has a line of more than {} bytes, the most a message may have",
            kMostBytes);
     }
+  }
+  if (std::ferror(stdin) != 0) {
+    fail(ErrorKind::Io, "standard input cannot be read: {}", std::generic_category().message(errno));
   }
   return message.text.empty() ? std::nullopt : std::optional(std::move(message));
 }

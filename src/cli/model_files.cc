@@ -141,17 +141,16 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path) {
   return tokenizer;
 }
 
-const Tokenizer& Model::encoder() const {
-  if (tokenizer == nullptr) fail(ErrorKind::Unsupported, "{}; or give token ids with --tokens", no_tokenizer);
+const Tokenizer& Model::encoder(std::string_view way_out) const {
+  if (tokenizer == nullptr) fail(ErrorKind::Unsupported, "{}; {}", no_tokenizer, way_out);
   int64_t ids = tokenizer->vocab_size();
   const auto is_beyond_text = [&](TokenId id) { return tokenizer->is_special(id) || tokenizer->piece(id).empty(); };
   if (checkpoint->naming() == Naming::HuggingFace) {
     while (ids > spec.vocab && is_beyond_text(static_cast<TokenId>(ids - 1))) --ids;
   }
   if (ids > spec.vocab) {
-    fail(ErrorKind::Malformed,
-         "{}: the tokenizer has {} tokens, but the model has {} token embeddings; give ids below {} with --tokens",
-         spec.file, tokenizer->vocab_size(), spec.vocab, spec.vocab);
+    fail(ErrorKind::Malformed, "{}: the tokenizer has {} tokens, but the model has {} token embeddings; {}", spec.file,
+         tokenizer->vocab_size(), spec.vocab, way_out);
   }
   return *tokenizer;
 }

@@ -34,8 +34,9 @@ struct Model {
 
   // For prompts that are text: throws Error(Unsupported) when there is no tokenizer, Error(Malformed) when text can
   // become an id that the model has not. (Fewer are no fault: embeddings are often padded. Nor are special tokens
-  // beyond in a folder: Gemma 3's has one for images, of which models of text know nothing.)
-  const Tokenizer& encoder() const;
+  // beyond in a folder: Gemma 3's has one for images, of which models of text know nothing.) way_out: what the user may
+  // do instead, the end of the message.
+  const Tokenizer& encoder(std::string_view way_out) const;
 };
 
 Model open_model(const std::string& path);

@@ -107,7 +107,7 @@ std::vector<TokenId> check_ids(const std::vector<int64_t>& ids, int64_t vocab) {
 
 std::vector<TokenId> encode_prompt(const Prompt& prompt, const Model& model, const Flags& flags) {
   if (!prompt.text) return check_ids(prompt.ids, model.spec.vocab);
-  const Tokenizer& encoder = model.encoder();
+  const Tokenizer& encoder = model.encoder("give token ids with --tokens");
   const int64_t most = most_positions(flags, model.spec);
   const auto least = static_cast<int64_t>(prompt.text->size() / encoder.most_bytes_per_token());
   if (least > most) {

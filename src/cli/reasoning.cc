@@ -41,7 +41,7 @@ ReasoningSplitter::ReasoningSplitter(std::string_view prompt) {
   for (const Marks& marks : kMarks) {
     if (!prompt.ends_with(marks.open)) continue;
     close_ = marks.close;
-    state_ = State::Reasoning;
+    state_ = State::BeforeReasoning;
   }
 }
 
@@ -56,11 +56,15 @@ ReasoningSplitter::Piece ReasoningSplitter::push(std::string_view text) {
       may_come |= marks.open.starts_with(rest);
       if (!rest.starts_with(marks.open)) continue;
       close_ = marks.close;
-      state_ = State::Reasoning;
+      state_ = State::BeforeReasoning;
       held_.erase(0, begin + marks.open.size());
       break;
     }
     if (state_ == State::Begin && !may_come) state_ = State::Answer;
+  }
+  if (state_ == State::BeforeReasoning) {
+    held_.erase(0, held_.find_first_not_of(kBlanks));
+    if (!held_.empty()) state_ = State::Reasoning;
   }
   if (state_ == State::Reasoning) {
     const size_t end = held_.find(close_);

@@ -35,7 +35,7 @@ void Scheduler::remove(const Sequence& sequence) {
   if (!options_.reuse_prefixes || owned->cached == 0) return release(*owned);
   owned->tokens.resize(static_cast<size_t>(owned->cached));
   give_back(*owned, static_cast<size_t>(ceil_div(owned->cached, options_.page_tokens)));
-  left_.push_back(std::move(owned));
+  cached_prefixes_.push_back(std::move(owned));
 }
 
 void Scheduler::give_back(Sequence& sequence, size_t pages_kept) {
@@ -46,24 +46,24 @@ void Scheduler::release(Sequence& sequence) {
   give_back(sequence, 0);
   if (sequence.slot >= 0) free_slots_.push_back(sequence.slot);
   sequence.slot = -1;
-  sequence.cached = 0;
+  sequence.cached = sequence.reused = 0;
 }
 
-bool Scheduler::discard_oldest() {
-  if (left_.empty()) return false;
-  release(*left_.front());
-  left_.erase(left_.begin());
+bool Scheduler::evict_oldest_prefix() {
+  if (cached_prefixes_.empty()) return false;
+  release(*cached_prefixes_.front());
+  cached_prefixes_.erase(cached_prefixes_.begin());
   return true;
 }
 
-int64_t Scheduler::left_pages() const {
+int64_t Scheduler::prefix_pages() const {
   int64_t pages = 0;
-  for (const auto& left : left_) pages += static_cast<int64_t>(left->pages.size());
+  for (const auto& prefix : cached_prefixes_) pages += static_cast<int64_t>(prefix->pages.size());
   return pages;
 }
 
 int64_t Scheduler::used_pages() const {
-  int64_t used = left_pages();
+  int64_t used = prefix_pages();
   for (const auto& sequence : sequences_) used += static_cast<int64_t>(sequence->pages.size());
   return used;
 }
@@ -79,7 +79,7 @@ void Scheduler::evict(Sequence& sequence) {
 bool Scheduler::cover(Sequence& sequence, int64_t tokens) {
   const int64_t wanted = ceil_div(tokens, options_.page_tokens) - static_cast<int64_t>(sequence.pages.size());
   while (wanted > free_pages()) {
-    if (!discard_oldest()) return false;
+    if (!evict_oldest_prefix()) return false;
   }
   for (int64_t i = 0; i < wanted; ++i) {
     const int32_t page = free_pages_.back();
@@ -91,41 +91,44 @@ bool Scheduler::cover(Sequence& sequence, int64_t tokens) {
 }
 
 // The last token is always read, since its logits are wanted, and so is every other whose are.
-int64_t Scheduler::reusable(const Sequence& left, const Sequence& next) const {
-  const auto differs = std::mismatch(left.tokens.begin(), left.tokens.end(), next.tokens.begin(), next.tokens.end());
+int64_t Scheduler::shared_tokens(const Sequence& prefix, const Sequence& next) const {
+  const auto differs =
+      std::mismatch(prefix.tokens.begin(), prefix.tokens.end(), next.tokens.begin(), next.tokens.end());
   const auto last = static_cast<int64_t>(next.tokens.size()) - 1;
-  const int64_t usable = std::min({differs.first - left.tokens.begin(), last, next.logits_from});
-  return options_.rewindable || usable == left.cached ? usable : 0;
+  const int64_t shared = std::min({differs.first - prefix.tokens.begin(), last, next.logits_from});
+  return options_.rewindable || shared == prefix.cached ? shared : 0;
 }
 
-// That of the sequence which left the most of its tokens, with their pages; else a free one.
+// A cached prefix is cut back to what is shared, so one that shares little (prompts share BOS at least) is taken only
+// where no slot is free, and then the oldest, which goes first anyway.
 void Scheduler::take_slot(Sequence& sequence) {
-  const auto best = std::max_element(left_.begin(), left_.end(), [&](const auto& a, const auto& b) {
-    return reusable(*a, sequence) < reusable(*b, sequence);
-  });
-  if (const int64_t usable = best == left_.end() ? 0 : reusable(**best, sequence); usable > 0) {
-    give_back(**best, static_cast<size_t>(ceil_div(usable, options_.page_tokens)));
-    sequence.slot = (*best)->slot;
-    sequence.pages = std::move((*best)->pages);
-    sequence.cached = sequence.reused = usable;
-    left_.erase(best);
-    return;
+  const auto shared = [&](const auto& prefix) { return shared_tokens(*prefix, sequence); };
+  auto chosen = std::ranges::max_element(cached_prefixes_, {}, shared);
+  if (chosen == cached_prefixes_.end() || 2 * shared(*chosen) < (*chosen)->cached) {
+    if (!free_slots_.empty()) {
+      sequence.slot = free_slots_.back();
+      free_slots_.pop_back();
+      return;
+    }
+    chosen = cached_prefixes_.begin();
   }
-  if (free_slots_.empty()) discard_oldest();
-  sequence.slot = free_slots_.back();
-  free_slots_.pop_back();
+  sequence.cached = sequence.reused = shared(*chosen);
+  give_back(**chosen, static_cast<size_t>(ceil_div(sequence.cached, options_.page_tokens)));
+  sequence.slot = (*chosen)->slot;
+  sequence.pages = std::move((*chosen)->pages);
+  cached_prefixes_.erase(chosen);
 }
 
 void Scheduler::admit() {
   // In order of arrival. A sequence is admitted when its tokens fit and every running one that may still grow keeps a
   // page to grow into.
-  while (!waiting_.empty() && !(free_slots_.empty() && left_.empty())) {
+  while (!waiting_.empty() && !(free_slots_.empty() && cached_prefixes_.empty())) {
     Sequence& next = *waiting_.front();
     const int64_t pages = ceil_div(static_cast<int64_t>(next.tokens.size()), options_.page_tokens);
     const auto growing = std::count_if(running_.begin(), running_.end(), [&](const Sequence* sequence) {
       return static_cast<int64_t>(sequence->pages.size()) * options_.page_tokens < sequence->most_tokens;
     });
-    if (pages + growing > free_pages() + left_pages()) return;
+    if (pages + growing > free_pages() + prefix_pages()) return;
     waiting_.pop_front();
     take_slot(next);
     next.state = SequenceState::PendingPrefill;

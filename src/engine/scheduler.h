@@ -48,15 +48,15 @@ struct SchedulerOptions {
 };
 
 // Invariants, after every call: free pages + pages of sequences = all pages; a slot or page has at most one owner; only
-// PendingPrefill and Decoding sequences own any, and those that were removed and left theirs.
+// PendingPrefill and Decoding sequences own any, and the cached prefixes that removed ones left.
 class Scheduler {
  public:
   explicit Scheduler(const SchedulerOptions& options);
 
   // The sequence waits behind the others. REQUIRES: all pages together hold most_tokens tokens.
   Sequence& add(std::vector<int32_t> tokens, int64_t most_tokens, int64_t logits_from);
-  // Ends a sequence and forgets it. Its slot and pages are given back, or left to a sequence that begins with the same
-  // tokens: at once or when others want them, those left longest ago first.
+  // Ends a sequence and forgets it. Its slot and pages are given back: at once, or where prefixes are reused when
+  // others want them, unless a sequence that begins with the same tokens takes them over.
   void remove(const Sequence& sequence);
 
   bool idle() const { return sequences_.empty(); }
@@ -75,11 +75,11 @@ class Scheduler {
  private:
   void admit();
   void take_slot(Sequence& sequence);
-  bool cover(Sequence& sequence, int64_t tokens);                      // pages for the first `tokens` tokens
-  int64_t reusable(const Sequence& left, const Sequence& next) const;  // tokens
+  bool cover(Sequence& sequence, int64_t tokens);                             // pages for the first `tokens` tokens
+  int64_t shared_tokens(const Sequence& prefix, const Sequence& next) const;  // that `next` need not read
   void give_back(Sequence& sequence, size_t pages_kept);
-  bool discard_oldest();  // of left_
-  int64_t left_pages() const;
+  bool evict_oldest_prefix();
+  int64_t prefix_pages() const;
   void evict(Sequence& sequence);
   void release(Sequence& sequence);
   void add_rows(Sequence& sequence, int64_t count);
@@ -88,8 +88,8 @@ class Scheduler {
   int64_t evictions_ = 0;
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::deque<Sequence*> waiting_;
-  std::vector<Sequence*> running_;               // by admission, oldest first
-  std::vector<std::unique_ptr<Sequence>> left_;  // removed, with slot and pages; longest ago first
+  std::vector<Sequence*> running_;                          // by admission, oldest first
+  std::vector<std::unique_ptr<Sequence>> cached_prefixes_;  // removed, with slot and pages; oldest first
   std::vector<int32_t> free_pages_, free_slots_;
   ScheduledStep step_;
 };

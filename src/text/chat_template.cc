@@ -154,8 +154,7 @@ std::string ChatTemplate::render(const ChatInput& input) const {
   }
   for (const std::string_view own : kOwnVariables) {
     if (!input.variables.contains(own)) continue;
-    fail(ErrorKind::Usage, "{}: the variable '{}' is not for callers to set; leave it out of --chat-template-kwargs",
-         one_line(name_), own);
+    fail(ErrorKind::Usage, "{}: the variable '{}' is not for callers to set; leave it out", one_line(name_), own);
   }
   jinja::Interpreter interpreter(kSteps + kStepsPerByte * size, kBytes + kBytesPerByte * size, input.now);
   try {
@@ -230,9 +229,6 @@ std::string template_name_of_gguf_key(std::string_view key) {
 
 const NamedTemplate& pick_template(std::span<const NamedTemplate> templates, bool with_tools, std::string_view wanted,
                                    std::string_view file) {
-  if (templates.empty()) {
-    fail(ErrorKind::NotFound, "{} has no chat template; give one with --chat-template FILE", one_line(file));
-  }
   const auto find = [&](std::string_view name) {
     const auto found = std::ranges::find(templates, name, &NamedTemplate::name);
     return found == templates.end() ? nullptr : &*found;

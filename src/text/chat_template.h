@@ -75,8 +75,7 @@ std::vector<NamedTemplate> read_templates(const nlohmann::ordered_json& chat_tem
 std::string template_name_of_gguf_key(std::string_view key);
 
 // The one of a model's templates to use: `wanted` where it is not empty; else "tool_use" where there are tools and one
-// of this name; else "default"; else the only one. Throws Error(Usage) that lists the names; Error(NotFound) when there
-// is none at all.
+// of this name; else "default"; else the only one. Throws Error(Usage) that lists the names. REQUIRES: there is one.
 const NamedTemplate& pick_template(std::span<const NamedTemplate> templates, bool with_tools, std::string_view wanted,
                                    std::string_view file);
 

@@ -9,6 +9,7 @@
 
 #include "text/byte_alphabet.h"
 #include "text/pattern.h"
+#include "text/precompiled_charsmap.h"
 #include "text/unicode.h"
 
 namespace lockstep {
@@ -32,7 +33,12 @@ struct Bert {
   bool clean, spaces_around_chinese, strip_accents, lower_case;
 };
 struct ByteLevel {};  // every byte as its character of the byte alphabet
-using Step = std::variant<NormalForm, LowerCase, StripAccents, Strip, Replace, Prepend, Bert, ByteLevel>;
+struct Nmt {};        // controls leave, unusual white space becomes a space
+// A grapheme cluster of fewer than 6 bytes that begins with a key of the table becomes what the shortest such key does,
+// all of it; of the other clusters every character does that by itself.
+using Precompiled = PrecompiledCharsmap;
+using Step =
+    std::variant<NormalForm, LowerCase, StripAccents, Strip, Replace, Prepend, Bert, ByteLevel, Nmt, Precompiled>;
 
 }  // namespace normalize
 
@@ -44,9 +50,12 @@ class Normalizer {
   bool empty() const { return steps_.empty(); }
   struct Text {
     std::string text;
-    bool cut_in_front;  // the beginning has been taken away
+    // Bytes at its front that Hugging Face's offsets count as the caller's first character: what begins among them
+    // begins the text. None when the beginning has been taken away.
+    size_t front;
   };
-  // text is valid UTF-8. The work is linear in it, but for the sorting of marks.
+  // text is valid UTF-8. The work is linear in it and in the result, but for the sorting of marks.
+  // Throws Error(DoesNotFit) for a result that is too long.
   Text apply(std::string_view text) const;
   // Bytes of text that may become one byte, or nothing when there is no bound.
   std::optional<size_t> most_shrinking() const;

@@ -204,6 +204,24 @@ class MetaspaceStage final : public WholeTokens {
   bool first_;
 };
 
+// No space before punctuation and contractions.
+void clean_up(std::string& text) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kChanges{{
+      {" .", "."},
+      {" ?", "?"},
+      {" !", "!"},
+      {" ,", ","},
+      {" ' ", "'"},
+      {" n't", "n't"},
+      {" 'm", "'m"},
+      {" do not", " don't"},
+      {" 's", "'s"},
+      {" 've", "'ve"},
+      {" 're", "'re"},
+  }};
+  for (const auto& [from, to] : kChanges) text = replaced(text, from, to);
+}
+
 class WordPieceStage final : public WholeTokens {
  public:
   WordPieceStage(DecodeStage& next, const WordPiece& step, Mode mode)
@@ -221,23 +239,6 @@ class WordPieceStage final : public WholeTokens {
   }
 
  private:
-  static void clean_up(std::string& text) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kChanges{{
-        {" .", "."},
-        {" ?", "?"},
-        {" !", "!"},
-        {" ,", ","},
-        {" ' ", "'"},
-        {" n't", "n't"},
-        {" 'm", "'m"},
-        {" do not", " don't"},
-        {" 's", "'s"},
-        {" 've", "'ve"},
-        {" 're", "'re"},
-    }};
-    for (const auto& [from, to] : kChanges) text = replaced(text, from, to);
-  }
-
   const WordPiece& step_;
   bool first_;
 };
@@ -256,6 +257,25 @@ class WordEndsStage final : public WholeTokens {
 
  private:
   const WordEnds& step_;
+  std::optional<std::string> last_;
+};
+
+class CtcStage final : public WholeTokens {
+ public:
+  CtcStage(DecodeStage& next, const Ctc& step) : WholeTokens(next), step_(step) {}
+  void token(std::string token, bool) override {
+    if (last_ == token) return;
+    std::string text = replaced(token, step_.pad, "");
+    last_ = std::move(token);
+    if (step_.clean_up) {
+      clean_up(text);
+      text = replaced(text, step_.between, " ");
+    }
+    if (!text.empty()) next_.put(text, true, false);
+  }
+
+ private:
+  const Ctc& step_;
   std::optional<std::string> last_;
 };
 
@@ -284,6 +304,7 @@ struct MakeStage {
   Made operator()(const Metaspace& step) const { return std::make_unique<MetaspaceStage>(next, step, mode); }
   Made operator()(const WordPiece& step) const { return std::make_unique<WordPieceStage>(next, step, mode); }
   Made operator()(const WordEnds& step) const { return std::make_unique<WordEndsStage>(next, step); }
+  Made operator()(const Ctc& step) const { return std::make_unique<CtcStage>(next, step); }
   Made operator()(const JoinBySpaces&) const { return std::make_unique<JoinStage>(next); }
 };
 

@@ -38,8 +38,14 @@ struct WordPiece {
 struct WordEnds {      // ("BPEDecoder")
   std::string suffix;  // becomes a space, nothing in the last token
 };
+struct Ctc {            // a token that comes twice in a row counts once
+  std::string pad;      // is nothing
+  std::string between;  // words: becomes a space where there is a clean-up
+  bool clean_up;        // as WordPiece has it
+};
 struct JoinBySpaces {};  // where a file names no decoder
-using Step = std::variant<ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace, WordPiece, WordEnds, JoinBySpaces>;
+using Step =
+    std::variant<ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace, WordPiece, WordEnds, Ctc, JoinBySpaces>;
 
 }  // namespace decode
 

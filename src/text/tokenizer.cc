@@ -121,7 +121,7 @@ class Encoding {
   // Valid UTF-8 between added tokens.
   void characters(size_t begin, size_t end) {
     if (begin == end) return;
-    Normalizer::Text normalised{std::string(), false};
+    Normalizer::Text normalised{std::string(), 1};
     if (!p_.normalizer.empty()) normalised = p_.normalizer.apply(text_.substr(begin, end - begin));
     const std::string_view text = p_.normalizer.empty() ? text_.substr(begin, end - begin) : normalised.text;
     for (const auto& segment : p_.added.find(text, true, special_, {})) {
@@ -129,7 +129,7 @@ class Encoding {
         tokens_.push_back(segment.id);
         continue;
       }
-      const bool begins_text = begin == 0 && segment.begin == 0 && !normalised.cut_in_front;
+      const bool begins_text = begin == 0 && segment.begin < normalised.front;
       words(text.substr(segment.begin, segment.end - segment.begin), begin + segment.begin, begins_text);
     }
   }

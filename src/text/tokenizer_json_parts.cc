@@ -62,6 +62,12 @@ normalize::Step read_normalizer_step(const JsonField& step) {
   if (type == "Lowercase") return step.allow_only({"type"}), normalize::LowerCase();
   if (type == "StripAccents") return step.allow_only({"type"}), normalize::StripAccents();
   if (type == "ByteLevel") return step.allow_only({"type"}), normalize::ByteLevel();
+  if (type == "Nmt") return step.allow_only({"type"}), normalize::Nmt();
+  if (type == "Precompiled") {
+    step.allow_only({"type", "precompiled_charsmap"});
+    const JsonField table = step.at("precompiled_charsmap");
+    return PrecompiledCharsmap::from_base64(table.string(), table.where());
+  }
   if (type == "Strip") {
     step.allow_only({"type", "strip_left", "strip_right"});
     return normalize::Strip{step.boolean("strip_left"), step.boolean("strip_right")};
@@ -83,7 +89,8 @@ normalize::Step read_normalizer_step(const JsonField& step) {
                            step.boolean_or("strip_accents", lower_case), lower_case};
   }
   step.at("type").unsupported(
-      "NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Replace, Prepend, BertNormalizer, ByteLevel, Sequence");
+      "NFC, NFD, NFKC, NFKD, Nmt, Precompiled, Lowercase, Strip, StripAccents, Replace, Prepend, BertNormalizer, "
+      "ByteLevel, Sequence");
 }
 
 pre_tokenize::Behavior read_behavior(const JsonField& step, std::string_view otherwise) {
@@ -204,8 +211,15 @@ decode::Step read_decoder_step(const JsonField& step) {
     if (step.string("suffix").empty()) step.at("suffix").malformed("is empty");
     return WordEnds{step.string("suffix")};
   }
+  if (type == "CTC") {
+    step.allow_only({"type", "pad_token", "word_delimiter_token", "cleanup"});
+    for (const auto* const key : {"pad_token", "word_delimiter_token"}) {
+      if (step.string(key).empty()) step.at(key).malformed("is empty");
+    }
+    return Ctc{step.string("pad_token"), step.string("word_delimiter_token"), step.boolean("cleanup")};
+  }
   step.at("type").unsupported(
-      "ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace, WordPiece, BPEDecoder, Sequence");
+      "ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace, WordPiece, BPEDecoder, CTC, Sequence");
 }
 
 void append_ids(const JsonField& list, std::vector<int64_t>& ids) {

@@ -10,6 +10,7 @@
 #include <unicode/uscript.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "base/error.h"
@@ -56,6 +57,103 @@ void decompose(const icu::Normalizer2& decomposition, std::string_view text, std
   });
   flush(marks, out);
 }
+
+// The scripts whose consonants join across a linker (Indic_Conjunct_Break of Unicode 16, which ICU has since version 76
+// alone), and whose vowels do so too.
+constexpr std::array kConjunctScripts{USCRIPT_BENGALI, USCRIPT_DEVANAGARI, USCRIPT_GUJARATI, USCRIPT_MALAYALAM,
+                                      USCRIPT_ORIYA,   USCRIPT_TELUGU,     USCRIPT_JAVANESE, USCRIPT_BALINESE};
+constexpr std::array kStackingScripts{
+    USCRIPT_CHAKMA,  USCRIPT_DIVES_AKURU,  USCRIPT_KAWI,    USCRIPT_KHAROSHTHI, USCRIPT_KHMER,           USCRIPT_LANNA,
+    USCRIPT_MYANMAR, USCRIPT_MEITEI_MAYEK, USCRIPT_SOYOMBO, USCRIPT_SUNDANESE,  USCRIPT_ZANABAZAR_SQUARE};
+
+enum class Conjunct : uint8_t { No, Consonant, Linker };
+
+Conjunct conjunct_of(char32_t c) {
+  if (c < 0x0900 || c >= 0x12000) return Conjunct::No;
+  const auto code = static_cast<UChar32>(c);
+  const auto syllabic = static_cast<UIndicSyllabicCategory>(u_getIntPropertyValue(code, UCHAR_INDIC_SYLLABIC_CATEGORY));
+  UErrorCode error = U_ZERO_ERROR;
+  const UScriptCode script = uscript_getScript(code, &error);
+  const bool stacks = std::ranges::find(kStackingScripts, script) != kStackingScripts.end();
+  if (!stacks && std::ranges::find(kConjunctScripts, script) == kConjunctScripts.end()) return Conjunct::No;
+  switch (syllabic) {
+    case U_INSC_CONSONANT:
+      return Conjunct::Consonant;
+    case U_INSC_VOWEL_INDEPENDENT:
+      return stacks || c == 0x1B0B || c == 0x1B0C ? Conjunct::Consonant : Conjunct::No;
+    case U_INSC_VIRAMA:
+    case U_INSC_INVISIBLE_STACKER:
+      return Conjunct::Linker;
+    default:
+      return Conjunct::No;
+  }
+}
+
+// A grapheme cluster as far as it is known, by rules GB3 to GB13.
+class Grapheme {
+ public:
+  explicit Grapheme(char32_t first) { add(first, break_of(first)); }
+
+  // Whether c, which comes next, belongs to it. If so, it is added.
+  bool take(char32_t c) {
+    const UGraphemeClusterBreak kind = break_of(c);
+    if (!joins(c, kind)) return false;
+    add(c, kind);
+    return true;
+  }
+
+ private:
+  static UGraphemeClusterBreak break_of(char32_t c) {
+    if (c == 0x11A3A) return U_GCB_OTHER;  // since Unicode 16; U_GCB_PREPEND before
+    return static_cast<UGraphemeClusterBreak>(
+        u_getIntPropertyValue(static_cast<UChar32>(c), UCHAR_GRAPHEME_CLUSTER_BREAK));
+  }
+  static bool is_pictograph(char32_t c) {
+    return u_hasBinaryProperty(static_cast<UChar32>(c), UCHAR_EXTENDED_PICTOGRAPHIC) != 0;
+  }
+  static bool is_control(UGraphemeClusterBreak kind) {
+    return kind == U_GCB_CONTROL || kind == U_GCB_CR || kind == U_GCB_LF;
+  }
+
+  bool joins(char32_t c, UGraphemeClusterBreak kind) const {
+    if (is_control(last_) || is_control(kind)) return last_ == U_GCB_CR && kind == U_GCB_LF;
+    if (kind == U_GCB_EXTEND || kind == U_GCB_ZWJ || kind == U_GCB_SPACING_MARK || last_ == U_GCB_PREPEND) return true;
+    switch (kind) {
+      case U_GCB_L:
+      case U_GCB_LV:
+      case U_GCB_LVT:
+        return last_ == U_GCB_L;
+      case U_GCB_V:
+        return last_ == U_GCB_L || last_ == U_GCB_LV || last_ == U_GCB_V;
+      case U_GCB_T:
+        return last_ == U_GCB_LV || last_ == U_GCB_V || last_ == U_GCB_LVT || last_ == U_GCB_T;
+      case U_GCB_REGIONAL_INDICATOR:
+        return odd_flags_;
+      default:
+        return (joined_emoji_ && is_pictograph(c)) || (linked_ && conjunct_of(c) == Conjunct::Consonant);
+    }
+  }
+
+  void add(char32_t c, UGraphemeClusterBreak kind) {
+    last_ = kind;
+    odd_flags_ = kind == U_GCB_REGIONAL_INDICATOR && !odd_flags_;
+    joined_emoji_ = kind == U_GCB_ZWJ && emoji_;
+    if (kind != U_GCB_EXTEND) emoji_ = kind == U_GCB_OTHER && is_pictograph(c);
+    const Conjunct conjunct = conjunct_of(c);
+    if (conjunct == Conjunct::Linker) {
+      linked_ = consonant_;
+    } else if (conjunct == Conjunct::Consonant || (kind != U_GCB_EXTEND && kind != U_GCB_ZWJ) || c == 0x200C) {
+      consonant_ = conjunct == Conjunct::Consonant;
+      linked_ = false;
+    }
+  }
+
+  UGraphemeClusterBreak last_;
+  bool odd_flags_ = false;                   // half a flag at the end
+  bool emoji_ = false;                       // a pictograph and what extends it, at the end
+  bool joined_emoji_ = false;                // and then a joiner
+  bool consonant_ = false, linked_ = false;  // one and what extends it, at the end; a linker among that
+};
 
 }  // namespace
 
@@ -127,6 +225,20 @@ bool is_chinese(char32_t c) {
 void append_lower_case(std::string& out, char32_t c) {
   append_utf8(out, static_cast<char32_t>(u_tolower(static_cast<UChar32>(c))));
   if (c == 0x130) append_utf8(out, 0x307);  // the one character whose lower case is two
+}
+
+size_t first_grapheme(std::string_view text) {
+  const Character first = first_character(text);
+  size_t end = first.length;
+  const auto is_ascii = [&](size_t i) { return static_cast<unsigned char>(text[i]) < 0x80; };
+  if (is_ascii(0) && (text.size() == 1 || is_ascii(1))) return text.starts_with("\r\n") ? 2 : 1;
+  Grapheme grapheme(first.code);
+  while (end < text.size()) {
+    const Character next = first_character(text.substr(end));
+    if (!grapheme.take(next.code)) break;
+    end += next.length;
+  }
+  return end;
 }
 
 std::string to_normal_form(std::string_view text, NormalForm form) {

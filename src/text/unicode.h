@@ -23,6 +23,10 @@ std::optional<int32_t> script_of(char32_t c);
 // Appends the lower case of one character, whatever stands beside it.
 void append_lower_case(std::string& out, char32_t c);
 
+// Bytes of the extended grapheme cluster (Unicode Standard Annex #29) that text, valid UTF-8 and not empty, begins
+// with.
+size_t first_grapheme(std::string_view text);
+
 enum class NormalForm : uint8_t { C, D, KC, KD };
 // text is valid UTF-8 of less than 2^30 bytes. The work is at most length x log(length).
 std::string to_normal_form(std::string_view text, NormalForm form);

@@ -15,7 +15,7 @@ struct Case {
 
 TEST(Reasoning, IsToldApartWhereverTheTextIsCut) {
   const std::vector<Case> cases{
-      {"", "<think>\nLet me see.\n</think>\n\nFour.", "\nLet me see.", "Four."},
+      {"", "<think>\nLet me see.\n</think>\n\nFour.", "Let me see.", "Four."},
       {"", "\n <think>a < b </think\n>\n</think>c <think>d</think>", "a < b </think\n>", "c <think>d</think>"},
       {"", "Four.", "", "Four."},
       {"", " <thin> ice </think>", "", " <thin> ice </think>"},
@@ -23,9 +23,11 @@ TEST(Reasoning, IsToldApartWhereverTheTextIsCut) {
       {"", "  ", "", "  "},
       {"", "<think>endless ", "endless ", ""},
       {"", "<think></think>", "", ""},
+      {"", "<think> \n</think>\n", "", ""},
+      {"", "<think> \n", "", ""},
       {"", "<seed:think>x</think></seed:think> y ", "x</think>", "y "},
       {"", "[THINK]x[/THINK]y", "x", "y"},
-      {"<|assistant|><think>\n", "so\n</think>\nFour.", "so", "Four."},
+      {"<|assistant|><think>\n", "\n so\n\nso\n</think>\nFour.", "so\n\nso", "Four."},
       {"<|assistant|><think>\n\n</think>\n\n", "Four.", "", "Four."},
   };
   for (const Case& c : cases) {

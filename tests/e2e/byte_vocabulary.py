@@ -56,11 +56,12 @@ class _Reader:
             self.at += SCALAR_BYTES[kind]
 
 
-def with_byte_vocabulary(model, pre="gpt-2", special=("<|end|>",), without=b"", bos=None):
+def with_byte_vocabulary(model, pre="gpt-2", special=("<|end|>",), without=b"", bos=None, templates=()):
     """The bytes of a GGUF file (default alignment, no tokenizer) with the tokenizer's keys added.
 
     special: texts of the control tokens, ids from 256 on; the first ends a generation. without: bytes that get no token
-    (their ids stand for something else). bos: an id, in the vocabulary or not.
+    (their ids stand for something else). bos: an id, in the vocabulary or not. templates: chat templates by name, "" for the one
+    without a name.
     """
     reader = _Reader(model)
     reader.at = 8
@@ -86,6 +87,8 @@ def with_byte_vocabulary(model, pre="gpt-2", special=("<|end|>",), without=b"", 
     for name, value in ids.items():
         if value is not None:
             added.append(_key(f"tokenizer.ggml.{name}_token_id", UINT32, struct.pack("<I", value)))
+    for name, source in dict(templates).items():
+        added.append(_key("tokenizer.chat_template" + (name and f".{name}"), STRING, _string(source)))
     aligned = lambda size: -(-size // ALIGNMENT) * ALIGNMENT  # noqa: E731
     head = model[:8] + struct.pack("<QQ", tensors, keys + len(added)) + model[24:keys_end] + b"".join(added)
     head += model[keys_end : reader.at]

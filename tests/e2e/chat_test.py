@@ -109,12 +109,12 @@ class ChatTest(ProgramTest):
         self.assertEqual(count, frame + len(message.encode()))
         self.assertEqual(self.json_of("generate", *self.flags, "--chat", "-p", "ab", "-n", 1)["prompt_tokens"], frame + 2)
         said = f"{END}{END}<|en"  # and parts that join to one
-        parts = [{"role": "user", "content": "<|en"}, {"role": "d|>", "content": "x"}]
         talk, joined = self.folder / "joined.json", self.folder / "joined.jinja"
-        talk.write_text(json.dumps(parts[:1] + [{"role": "assistant", "content": "d|>"}]))
+        talk.write_text(json.dumps([{"role": "user", "content": "<|en"}, {"role": "assistant", "content": "d|>"}]))
         joined.write_text("{% for m in messages %}{{ m.content | trim }}{% endfor %}")
-        self.succeed("chat", "-m", self.model, "--chat-template", joined, "--temp", 0, "-n", 1, "--quiet",
-                     stdin=f"/load {talk}\nx\n".encode())  # fmt: skip
+        said_so = self.succeed("chat", "-m", self.model, "--chat-template", joined, "--temp", 0, "-n", 1, "--quiet",
+                               stdin=f"/load {talk}\nx\n/stats\n".encode()).stdout  # fmt: skip
+        self.assertIn(f"prompts of {len(END + 'x')} tokens".encode(), said_so)
         joined.write_text("{{ shout }}{{ messages[0].content }}")
         count = self.json_of("generate", "-m", self.model, "--chat-template", joined, "--chat", "-p", "d|>", "-n", 1,
                              "--chat-template-kwargs", '{"shout": "<|en "}')["prompt_tokens"]  # fmt: skip
@@ -163,6 +163,9 @@ class ChatTest(ProgramTest):
 
         piped(2, ["/frobnicate is not known", "/help"], "/frobnicate")
         piped(2, ["no message to answer"], "/retry")
+        piped(2, ["/retry stands alone", "'x'"], "/retry x")
+        piped(2, ["/clear stands alone", "up my confusion"], "/clear up my confusion")
+        piped(2, ["/exit stands alone"], "/exit now")
         piped(2, ["/save wants the name of a file"], "/save")
         piped(1, ["/load", "nowhere.json", "cannot be opened"], "/load nowhere.json")
         bad = self.folder / "bad.json"
@@ -197,7 +200,17 @@ class ChatTest(ProgramTest):
         for flags in (["--system", "x"], ["--chat-template", self.template], ["--chat-template-kwargs", '{"a": 1}']):
             self.refuse_chat(["give --chat"], "generate", "-m", self.model, "-p", "x", *flags, status=2)
         self.refuse_chat(["--tokens"], "generate", "-m", self.model, "--tokens", "1", "--chat", status=2)
-        self.refuse_chat(["JSON object"], "chat", *self.flags, "--chat-template-kwargs", "[1]", status=2)
+        for text, word in [("[1]", "JSON object"), ('{"x": 1e400}', "no JSON"), ('{"tools": 3}', "tools must be a JSON array")]:
+            self.refuse_chat([word], "chat", *self.flags, "--chat-template-kwargs", text, status=2)
+        self.refuse_chat(["give --chat"], "generate", "-m", self.model, "-p", "x", "--chat-template-kwargs", '{"tools": []}',
+                         status=2)  # fmt: skip
+        folder = os.open(self.folder, os.O_RDONLY)
+        done = subprocess.run([BINARY, "chat", *map(str, self.flags), "--quiet"], stdin=folder, capture_output=True, text=True)
+        os.close(folder)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("standard input cannot be read", done.stderr)
+        for model in (self.model, self.ids_only):
+            self.assertNotIn("--tokens", lockstep("chat", "-m", model, "--quiet").stderr)
 
     def refuse_chat(self, words, *arguments, status=None):
         done = lockstep(*arguments, "--quiet")
@@ -205,6 +218,45 @@ class ChatTest(ProgramTest):
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         for word in words:
             self.assertIn(str(word), done.stderr)
+
+    def test_tools_and_documents_reach_the_template(self):
+        template = self.folder / "tools.jinja"
+        template.write_text("{{ tools | length }}{{ tools[0].name }}{{ documents[0].text }}{{ x }}{{ messages[0].content }}")
+        kwargs = json.dumps({"tools": [{"name": f"get{END}"}], "documents": [{"text": "abc"}], "x": "yz"})
+        flags = ["--chat", "--chat-template", template, "--chat-template-kwargs", kwargs, "-n", 1]
+        count = self.json_of("generate", "-m", self.model, *flags, "-p", "Hello")["prompt_tokens"]
+        self.assertEqual(count, len(f"1get{END}abcyzHello"))
+
+    def test_a_model_with_several_templates(self):
+        def count(templates, *flags):
+            model = self.folder / "templates.gguf"
+            model.write_bytes(program.with_byte_vocabulary(self.ids_only.read_bytes(), templates=templates))
+            done = lockstep("generate", "-m", model, "--chat", "-p", "x", "-n", 1, "--json", "--quiet", *flags)
+            return json.loads(done.stdout)["prompt_tokens"] if done.returncode == 0 else done.stderr
+
+        all_of_them = {"": "1", "tool_use": "12", "rag": "123"}
+        tools = ["--chat-template-kwargs", '{"tools": [{}]}']
+        self.assertEqual(count(all_of_them), 1)
+        self.assertEqual(count(all_of_them, *tools), 2)
+        self.assertEqual(count(all_of_them, *tools, "--chat-template", "rag"), 3)
+        self.assertEqual(count({"rag": "123"}), 3)
+        self.assertIn("cannot be opened", count(all_of_them, "--chat-template", "sql"))
+        self.assertIn("no default: 'rag', 'tool_use'; name one of them", count({"rag": "123", "tool_use": "12"}))
+
+    def test_a_context_that_runs_full(self):
+        chat = Terminal("chat", *self.flags, "--logit-bias", "97:1e9", "--ctx", 40, XDG_STATE_HOME=str(self.folder / "state"))
+        chat.wait_for_prompt()
+        chat.type("Hello\r")
+        self.assertIn("40 of 40 positions, the context is full]", chat.wait_for_prompt())
+        chat.type("\x04")
+        self.assertEqual(chat.end(), 0)
+
+    def test_the_system_message_is_shown_whatever_it_is(self):
+        parts = [{"role": "system", "content": [{"type": "text", "text": "Be brief."}]}]
+        talk = self.folder / "parts.json"
+        talk.write_text(json.dumps(parts))
+        said = self.chat(f"/load {talk}", "/system", "/system off", "/system")
+        self.assertEqual(said, b'1 messages\nsystem: [{"type":"text","text":"Be brief."}]\nno system message\nno system message\n')
 
     def test_at_a_terminal(self):
         """Messages of several lines, typed and pasted, commands, and the history."""
@@ -230,6 +282,20 @@ class ChatTest(ProgramTest):
         chat.type(f"/save {saved}\r")
         chat.wait_for_prompt()
         self.assertEqual(json.loads(saved.read_text())["messages"][0]["content"], "\u00e9 \u65e5\n\u00df")
+        chat.type("/clear\r")
+        chat.wait_for_prompt()
+        chat.type("//help\\\rme\r")  # two slashes before a command's name, in several lines too
+        chat.wait_for_prompt()
+        chat.type(f"/save {saved}\r")
+        chat.wait_for_prompt()
+        self.assertEqual(json.loads(saved.read_text())["messages"][0]["content"], "/help\nme")
+        chat.type("/clear\r")
+        chat.wait_for_prompt()
+        chat.type("tab\there\r")
+        chat.wait_for_prompt()
+        chat.type(f"/save {saved}\r")
+        chat.wait_for_prompt()
+        self.assertEqual(json.loads(saved.read_text())["messages"][0]["content"], "tab\there")
         chat.type("/clear\r")
         chat.wait_for_prompt()
         chat.type("\x1b[200~// a comment\rint x;\x1b[201~\r")  # is no command, and loses nothing
@@ -277,6 +343,7 @@ class ChatTest(ProgramTest):
 
     def test_ctrl_c_stops_the_answer_and_not_the_program(self):
         # Every collective of every step waits, so that an answer takes many seconds.
+        saved = self.folder / "stopped.json"
         slow = {"LOCKSTEP_TEST_COMM_DELAY_US": "5000", "XDG_STATE_HOME": str(self.folder / "state")}
         chat = Terminal("chat", *self.flags, "-n", 4000, "--ctx", 250, "--tp-size", 2, **slow)
         chat.wait_for_prompt()
@@ -287,6 +354,46 @@ class ChatTest(ProgramTest):
             chat.type("\x03")
             self.assertRegex(chat.wait_for(r"\[\d+ tokens[^\n]*\]"), "stopped")
             chat.wait_for_prompt()
+        chat.type(f"/save {saved}\r")
+        chat.wait_for_prompt()
+        chat.type("/exit\r")
+        self.assertEqual(chat.end(), 0)
+        messages = json.loads(saved.read_text())["messages"]
+        self.assertEqual([m["role"] for m in messages], ["user", "assistant"] * 2)
+        self.assertTrue(all(m["content"] for m in messages))
+
+    def test_ctrl_c_before_an_answer_takes_the_message_back(self):
+        slow = {"LOCKSTEP_TEST_COMM_DELAY_US": "20000", "XDG_STATE_HOME": str(self.folder / "state")}
+        chat = Terminal("chat", *self.flags, "-n", 5, "--prefill-chunk", 1, "--tp-size", 2, **slow)
+        chat.wait_for_prompt()
+        chat.type("Hello\r")
+        chat.wait_for("Hello\r\n")
+        time.sleep(0.5)
+        chat.type("\x03")
+        self.assertIn("the message is taken back", chat.wait_for_prompt())
+        saved = self.folder / "taken_back.json"
+        chat.type(f"/save {saved}\r")
+        chat.wait_for_prompt()
+        self.assertEqual(json.loads(saved.read_text())["messages"], [])
+        chat.type("/exit\r")
+        self.assertEqual(chat.end(), 0)
+
+    def test_what_is_pasted_during_an_answer_is_one_message(self):
+        slow = {"LOCKSTEP_TEST_COMM_DELAY_US": "5000", "XDG_STATE_HOME": str(self.folder / "state")}
+        chat = Terminal("chat", *self.flags, "-n", 30, "--tp-size", 2, **slow)
+        chat.wait_for_prompt()
+        chat.type("Hello\r")
+        chat.wait_for("Hello\r\n")
+        time.sleep(0.2)
+        chat.type("\x1b[200~one\rtwo\r\x1b[201~three\r")
+        chat.wait_for(r"\[\d+ tokens")
+        chat.wait_for(r"\[\d+ tokens")
+        chat.wait_for_prompt()
+        saved = self.folder / "ahead.json"
+        chat.type(f"/save {saved}\r")
+        chat.wait_for_prompt()
+        messages = [m["content"] for m in json.loads(saved.read_text())["messages"] if m["role"] == "user"]
+        self.assertEqual(messages, ["Hello", "one\ntwo\nthree"])
         chat.type("/exit\r")
         self.assertEqual(chat.end(), 0)
 

@@ -160,7 +160,7 @@ TEST(Scheduler, ReusesWhatOthersLeft) {
       }
     }
     EXPECT_GT(all.evictions, 50);
-    EXPECT_GT(all.reused, all.prompt_tokens / (rewindable ? 20 : 80));
+    EXPECT_GT(all.reused, all.prompt_tokens / (rewindable ? 30 : 80));
   }
 }
 
@@ -199,6 +199,46 @@ TEST(Scheduler, WhatIsLeftMakesRoom) {
   EXPECT_EQ(run(std::vector<int32_t>(80, 2)), 79);  // the last token is read for its logits
   EXPECT_EQ(run(std::vector<int32_t>(40, 1)), 39);
   EXPECT_EQ(run(std::vector<int32_t>(80, 0)), 0);
+}
+
+TEST(Scheduler, APrefixIsNotCutForOneThatSharesLittle) {
+  Scheduler scheduler({1000, 4, 100, 8, true, true});
+  const auto run = [&](const std::vector<int32_t>& tokens) {
+    Sequence& sequence = scheduler.add(tokens, static_cast<int64_t>(tokens.size()), INT64_MAX);
+    scheduler.next_step();
+    scheduler.step_done();
+    const int64_t reused = sequence.reused;
+    scheduler.remove(sequence);
+    return reused;
+  };
+  std::vector<int32_t> conversation(400, 7);
+  conversation.front() = 1;
+  EXPECT_EQ(run(conversation), 0);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(run({1, 2 + i, 3, 4, 5}), 0);  // the first token of all
+  conversation.push_back(8);
+  EXPECT_EQ(run(conversation), 400);
+}
+
+// What an eviction takes away was not reused.
+TEST(Scheduler, EvictionForgetsWhatWasReused) {
+  Scheduler scheduler({100, 2, 6, 8, true, true});
+  Sequence& before = scheduler.add(std::vector<int32_t>(16, 5), 17, INT64_MAX);
+  scheduler.next_step();
+  scheduler.step_done();
+  scheduler.remove(before);
+  Sequence& first = scheduler.add(std::vector<int32_t>(8, 6), 48, INT64_MAX);
+  Sequence& second = scheduler.add(std::vector<int32_t>(20, 5), 21, INT64_MAX);
+  const auto step = [&] {
+    scheduler.next_step();
+    scheduler.step_done();
+  };
+  step();
+  EXPECT_EQ(second.reused, 16);
+  while (scheduler.evictions() == 0) {
+    scheduler.append(first, 6);
+    step();
+  }
+  EXPECT_EQ(second.reused, 0);
 }
 
 TEST(Scheduler, OnePromptRowAStep) {

@@ -15,6 +15,7 @@ import pathlib
 import platform
 import random
 import sys
+import tempfile
 
 import tokenizers
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -321,20 +322,145 @@ def scripts():
     return with_bytes(unigram(t))
 
 
+def charsmap_rules(seed=7, count=300):
+    """What becomes of keys: some by design, for how clusters are cut and looked up; the rest by chance."""
+    rules = {
+        "a": "A", "ab": "no", "a\u0301": "no", "e\u0301": "É", "e\u0301\u0308": "no", "o\u0302\u0301": "no", "u\u0308": "",
+        "\u0308": "", "\u0316": "!", "\u0001": "", "\u0007": "", "\r": " ", "\t": " ", "\u0600": "N", "\u06dd": "", "\ufb03": "ffi",
+        "\ufdfa": "four words of it", "\u0915": "k", "\u0915\u0301": "no", "\u0924\u0301": "T", "\u094d": "", "\u1100": "g",
+        "\u1161": "a", "\u1100\u1161": "no", "\u11a8": "", "\uac00": "ga", "\uac01": "", "\u304b": "ka", "\u3099": "",
+        "\u00a9\ufe0f": "(c)", "\u00ae": "(r)", "\u200d": "", "\u0e33": "am", "\U0001f1eb": "F", "\U0001f44d": "+1", "\u3000": " ",
+        "\u2581": " ", "\ufeff": "", "\u200b": " ", "\u00a8": " \u0308", "\U000110bd": "K",
+    }  # fmt: skip
+    made = tokenizer_strings.Strings(seed)
+    while len(rules) < count:
+        key = made.some(made.rng.choice(made.blocks), 1) + "".join(made.rng.choices(made.marks, k=made.rng.choice((0, 0, 1, 1, 2))))
+        if "\0" not in key:
+            rules.setdefault(key, "".join(made.rng.choices("xyzé日 \u0301", k=made.rng.choice((0, 1, 1, 2, 3)))))
+    return rules
+
+
+def charsmap(rules):
+    """The precompiled_charsmap that sentencepiece makes of them: field 2 of normalizer_spec, field 3 of its model."""
+    import sentencepiece
+
+    codes = lambda text: " ".join(f"{ord(c):X}" for c in text)
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
+        file.writelines(f"{codes(key)}\t{codes(replacement)}\n" for key, replacement in rules.items())
+        file.flush()
+        message = sentencepiece.SentencePieceNormalizer(rule_tsv=file.name).serialized_model_proto()
+    for wanted in (3, 2):
+        message = dict(protobuf_fields(message))[wanted]
+    return message
+
+
+def protobuf_fields(message):
+    """Number and value of the fields that have a length; no others come before what is wanted."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            value |= (byte & 127) << shift
+            at, shift = at + 1, shift + 7
+            if byte < 128:
+                return value
+
+    while at < len(message) and message[at] & 7 == 2:
+        number, size = varint() >> 3, varint()
+        yield number, message[at : at + size]
+        at += size
+
+
+def precompiled():
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizers.Sequence([normalizers.Precompiled(charsmap(charsmap_rules())), normalizers.Replace(Regex(" {2,}"), " ")])
+    t.pre_tokenizer = pre_tokenizers.Metaspace("▁", prepend_scheme="first")
+    t.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace("▁", prepend_scheme="first")])
+    t = with_bytes(unigram(t))
+    t.add_tokens([AddedToken("ff", normalized=True), AddedToken("\u3000A", normalized=True), AddedToken("<a>", normalized=False)])
+    return t
+
+
+def precompiled_texts():
+    rng = random.Random(8)
+    pieces = [*charsmap_rules(), *charsmap_rules(), *"abeo\r\n\0 ", *["\u0301", "\u0308", "\u200d", "\u094d", "\u0915"] * 10]
+    by_design = [
+        "\ufb03x", "x\ufb03", "\ufb03\1x", "\1\1a", "\r\n", "\u06dda", "\u0915\u094d\u0915\u0301", "\u0915\u0301\u0915\u0301",
+        "\u0915\u200c\u094d\u0915\u0301", "\u0915\u094d\u200d\u0924\u0301", "\u1000\u1039\u0915\u0301", "\u1000\u0915\u0301",
+        "\u1021\u17d2\u0924\u0301", "\ua984\ua9c0\u0924\u0301", "\ua98f\ua9c0\u0924\u0301", "\U00011a3aa\u0301",
+    ]  # fmt: skip
+    return [*by_design, *("".join(rng.choices(pieces, k=rng.randint(1, 12))) for _ in range(80))]
+
+
+def nmt():
+    """As `tokenizers` trains what it calls SentencePiece."""
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
+    t.pre_tokenizer = pre_tokenizers.Metaspace("▁", prepend_scheme="always")
+    t.decoder = decoders.Metaspace("▁", prepend_scheme="always")
+    return unigram(t)
+
+
+def beginnings():
+    """What begins a text after something was taken away in front of it, or put there."""
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizers.Sequence(
+        [
+            normalizers.Nmt(),
+            normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=True, lowercase=True),
+            normalizers.Replace("qu", ""),
+            normalizers.Replace(Regex("w+"), "y"),
+            normalizers.NFKD(),
+            normalizers.StripAccents(),
+            normalizers.Replace(Regex("x"), " z"),
+            normalizers.Strip(left=True, right=False),
+        ]
+    )
+    t.pre_tokenizer = pre_tokenizers.Metaspace("▁", prepend_scheme="first")
+    t.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace("▁", prepend_scheme="first")])
+    t = with_bytes(unigram(t))
+    t.add_tokens([AddedToken("ff", normalized=True), AddedToken("i", normalized=True)])
+    return t
+
+
+def beginnings_texts():
+    pieces = ["\1", "\u0301", "qu", "w", "ww", "\ufb03", "\u0130", "的", "\ufeff", "\u00a8", "a", "x", " "]
+    return [a + b + c for a in pieces for b in pieces for c in ("", "b")]
+
+
+def ctc():
+    t = Tokenizer(models.BPE(unk_token="<unk>"))
+    t.pre_tokenizer = pre_tokenizers.Split(" ", "isolated")
+    t.decoder = decoders.Sequence(
+        [
+            decoders.Replace("t", "|"),
+            decoders.CTC(pad_token="a", word_delimiter_token="e", cleanup=False),
+            decoders.CTC(pad_token="<s>", word_delimiter_token="|", cleanup=True),
+            decoders.Strip("h", 1, 0),
+        ]
+    )
+    return bpe(t, size=200)
+
+
+MORE_TEXTS = {precompiled: precompiled_texts, beginnings: beginnings_texts}
+
 KINDS = [
     gpt2, llama3, gpt4o, deepseek, byte_level_normalizer, alphabet_in_the_middle, llama2, gemma, unknown_tokens, ends_of_words,
     continuing_prefix, t5, unigram_bytes, unigram_fused, bert, bert_cased, behaviors, whole_words, whole_words_of_bytes,
-    fixed_length, scripts,
+    fixed_length, scripts, precompiled, nmt, beginnings, ctc,
 ]  # fmt: skip
 
 
-def fixture(tokenizer, seed):
+def fixture(tokenizer, seed, more):
     added = tokenizer.get_added_tokens_decoder()
     texts = [token.content for token in added.values()]
     unknown = next((t for t in ("<unk>", "[UNK]") if tokenizer.token_to_id(t) is not None), "\0")
     hidden = {i for i, token in added.items() if token.special and token.content != unknown}
     made = tokenizer_strings.Strings(seed, [f" {t} " if i % 3 == 0 else t for i, t in enumerate(texts)])
-    strings = ["", " ", "  a", "\n", "a", *texts, *(made.string() for _ in range(STRINGS))]
+    strings = ["", " ", "  a", "\n", "a", *texts, *(made.string() for _ in range(STRINGS)), *more]
     newer = NEWER
     encode = []
     for text in strings:
@@ -384,7 +510,7 @@ def main():
         path = OUT / f"{kind.__name__}.json"
         tokenizer = kind()
         write(path.with_suffix(".tokenizer.json"), json.loads(tokenizer.to_str()))
-        made = fixture(tokenizer, seed)
+        made = fixture(tokenizer, seed, MORE_TEXTS.get(kind, list)())
         write(path, made)
         nulls = sum(example["as_text"] is None for example in made["encode"])
         print(path.name, path.stat().st_size, "bytes;", nulls, "texts of special tokens")

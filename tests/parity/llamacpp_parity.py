@@ -19,7 +19,7 @@ tokens, all of which are predicted and scored, the first one from BOS alone; not
 The perplexity is exp of the mean negative log-probability, in float64. It lies within 0.5 % of llama.cpp's, at one rank
 and at two.
 
-The ids are llama.cpp's; where lockstep can read the file's tokenizer, its own ids are the same. Exit 1 when anything
+The ids are llama.cpp's; lockstep's own are the same. Exit 1 when anything
 fails.
 """
 
@@ -62,9 +62,6 @@ class Lockstep:
 
     def tokenize(self, text):
         return self.run("tokenize", "-p", text)["tokens"]
-
-    def has_tokenizer(self):
-        return self.run("inspect")["tokenizer"] is not None
 
     def generate(self, tokens, count):
         return self.run("generate", "--tokens", ",".join(map(str, tokens)), "-n", count, "--temp", 0, "--ignore-eos",
@@ -170,13 +167,9 @@ def compare_model(report, binary, path, folder):
     text = TEXT.read_text()
     ids = reference.tokenize(text)
     prompts = [reference.tokenize(prompt, add_special=True) for prompt in PROMPTS]
-    if plain.has_tokenizer():
-        same = plain.tokenize(text) == reference.tokenize(text, add_special=True)
-        same &= [plain.tokenize(prompt) for prompt in PROMPTS] == prompts
-        report.line(same, f"{name}: the tokenizers give the same ids of {len(PROMPTS)} prompts and {len(ids)} tokens of "
-                          f"{TEXT.name}")  # fmt: skip
-    else:
-        print(f"     {name}: lockstep does not read this tokenizer yet; ids from llama.cpp")
+    same = plain.tokenize(text) == reference.tokenize(text, add_special=True)
+    same &= [plain.tokenize(prompt) for prompt in PROMPTS] == prompts
+    report.line(same, f"{name}: the tokenizers give the same ids of {len(PROMPTS)} prompts and {len(ids)} tokens of {TEXT.name}")
 
     places = dict.fromkeys(modes, 0)
     for i, prompt in enumerate(prompts):

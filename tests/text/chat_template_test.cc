@@ -266,7 +266,6 @@ TEST(NamedTemplates, ArePickedByWhatIsAsked) {
   EXPECT_EQ(error(all, "x"), "f has no chat template 'x'; it has 'default', 'tool_use', 'rag'");
   EXPECT_EQ(error(std::span(all).last(2), ""),
             "f has several chat templates and no default: 'tool_use', 'rag'; name one of them");
-  EXPECT_EQ(error({}, ""), "f has no chat template; give one with --chat-template FILE");
 }
 
 }  // namespace

@@ -146,18 +146,23 @@ const std::vector<Refusal> kRefusals{
      "added_tokens[0] has 'new'"},
     {"Normalizer",
      [](auto& t) {
-       t["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "AA"}};
+       t["normalizer"] = {{"type", "Compiled"}};
      },
-     ErrorKind::Unsupported, "normalizer.type is 'Precompiled', which is not known; the known ones are NFC"},
+     ErrorKind::Unsupported, "normalizer.type is 'Compiled', which is not known; the known ones are NFC"},
+    {"NmtMember",
+     [](auto& t) {
+       t["normalizer"] = {{"type", "Nmt"}, {"form", "NFKC"}};
+     },
+     ErrorKind::Unsupported, "normalizer has 'form', which is not known; the known ones are type"},
     {"NormalizerNoType", [](auto& t) { t["normalizer"] = json::object(); }, ErrorKind::Malformed,
      "normalizer.type is missing"},
     {"NormalizerArray", [](auto& t) { t["normalizer"] = json::array(); }, ErrorKind::Malformed,
      "normalizer is an array; it must"},
     {"NormalizerInside",
      [](auto& t) {
-       t["normalizer"] = {{"type", "Sequence"}, {"normalizers", {{{"type", "Nmt"}}}}};
+       t["normalizer"] = {{"type", "Sequence"}, {"normalizers", {{{"type", "Nmt2"}}}}};
      },
-     ErrorKind::Unsupported, "normalizer.normalizers[0].type is 'Nmt'"},
+     ErrorKind::Unsupported, "normalizer.normalizers[0].type is 'Nmt2'"},
     {"PatternEmpty", [](auto& t) { t["normalizer"]["pattern"]["String"] = ""; }, ErrorKind::Malformed,
      "normalizer.pattern is empty"},
     {"PatternKind",
@@ -223,9 +228,19 @@ const std::vector<Refusal> kRefusals{
      "has no text"},
     {"Decoder",
      [](auto& t) {
-       t["decoder"] = {{"type", "CTC"}};
+       t["decoder"] = {{"type", "Join"}};
      },
-     ErrorKind::Unsupported, "decoder.type is 'CTC'"},
+     ErrorKind::Unsupported, "decoder.type is 'Join', which is not known; the known ones are ByteLevel"},
+    {"DecoderPadEmpty",
+     [](auto& t) {
+       t["decoder"] = {{"type", "CTC"}, {"pad_token", ""}, {"word_delimiter_token", "|"}, {"cleanup", true}};
+     },
+     ErrorKind::Malformed, "decoder.pad_token is empty"},
+    {"DecoderDelimiterEmpty",
+     [](auto& t) {
+       t["decoder"] = {{"type", "CTC"}, {"pad_token", "a"}, {"word_delimiter_token", ""}, {"cleanup", true}};
+     },
+     ErrorKind::Malformed, "decoder.word_delimiter_token is empty"},
     {"DecoderCount",
      [](auto& t) {
        t["decoder"] = {{"type", "Strip"}, {"content", "a"}, {"start", -1}, {"stop", 0}};
