@@ -166,7 +166,8 @@ class Chat {
     }
     sampling_.seed = flags.seed ? *flags.seed : std::random_device()();
     if (flags.system) conversation_.set_system(*flags.system);
-    setup_.prompt(Json::array({{{"role", "user"}, {"content", "Hello"}}}));  // a template that always fails does so now
+    // A template that always fails does so now.
+    setup_.prompt(Json::array({{{"role", "user"}, {"content", "Hello"}}}), std::numeric_limits<int64_t>::max());
     EngineOptions options = engine_options(flags, model_.spec, context_);
     options.reuse_prefixes = true;
     engine_ = load_engine(model_, std::move(options), !flags.quiet, [this] { interrupts_.end_program_if_one_came(); });
@@ -254,7 +255,7 @@ class Chat {
   // Answers the last message; from then on `next` is the conversation. When that fails the old one stays.
   void answer(Conversation next) {
     interrupts_.take();  // one that came too late for the answer before
-    ChatEncoder::Prompt prompt = setup_.prompt(next.messages());
+    ChatEncoder::Prompt prompt = setup_.prompt(next.messages(), context_);
     if (interrupts_.take()) return screen_.note(kTakenBack);
     const auto prompt_tokens = static_cast<int64_t>(prompt.tokens.size());
     if (prompt_tokens >= context_) {

@@ -116,13 +116,13 @@ bool has_chat_template(const Checkpoint& checkpoint) {
 ChatSetup::ChatSetup(const Model& model, const ChatFlags& flags)
     : encoder_(model.encoder("messages need a tokenizer that fits the model"), choose(model, flags)), flags_(flags) {}
 
-ChatEncoder::Prompt ChatSetup::prompt(const Json& messages) const {
+ChatEncoder::Prompt ChatSetup::prompt(const Json& messages, int64_t most_tokens) const {
   ChatInput input;
   input.messages = messages;
   input.tools = flags_.tools;
   input.documents = flags_.documents;
   input.variables = flags_.variables;
-  return encoder_.encode(std::move(input));
+  return encoder_.encode(std::move(input), most_tokens);
 }
 
 }  // namespace lockstep

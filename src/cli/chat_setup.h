@@ -31,8 +31,8 @@ class ChatSetup {
   // template that cannot be read, which is never replaced by another.
   ChatSetup(const Model& model, const ChatFlags& flags);
 
-  // messages: [{"role", "content", ...}]. Throws what the template raises.
-  ChatEncoder::Prompt prompt(const Json& messages) const;
+  // messages: [{"role", "content", ...}]. Throws what ChatEncoder::encode() does.
+  ChatEncoder::Prompt prompt(const Json& messages, int64_t most_tokens) const;
 
  private:
   ChatEncoder encoder_;

@@ -125,7 +125,8 @@ std::vector<TokenId> chat_prompt(const std::string& text, const Model& model, co
   Conversation conversation;
   if (flags.system) conversation.set_system(*flags.system);
   conversation.add_user(text);
-  std::vector<TokenId> tokens = ChatSetup(model, flags.chat).prompt(conversation.messages()).tokens;
+  std::vector<TokenId> tokens =
+      ChatSetup(model, flags.chat).prompt(conversation.messages(), most_positions(flags, model.spec)).tokens;
   if (tokens.empty()) fail(ErrorKind::Usage, "the chat template makes an empty prompt of this message");
   return tokens;
 }

@@ -292,9 +292,14 @@ Encoded ChatEncoder::encode_prompt(std::string_view prompt, std::span<const Text
   return specials(whole.tokens) == specials(apart.tokens) ? whole : apart;
 }
 
-ChatEncoder::Prompt ChatEncoder::encode(ChatInput input) const {
+ChatEncoder::Prompt ChatEncoder::encode(ChatInput input, int64_t most_tokens) const {
   input.special_tokens = tokenizer_.named_tokens();
   std::string text = render(input);
+  const auto least = static_cast<int64_t>(text.size() / tokenizer_.most_bytes_per_token());
+  if (least > most_tokens) {
+    fail(ErrorKind::DoesNotFit, "the conversation has {} bytes, which are at least {} tokens, but at most {} fit",
+         text.size(), least, most_tokens);
+  }
   const std::vector<TextRange> written = find_written(input, text);
   Encoded encoded = encode_prompt(text, written);
   if (encoded.first_lost) {

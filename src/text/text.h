@@ -144,9 +144,9 @@ class ChatEncoder {
     std::vector<TokenId> tokens;  // of the text alone: templates write bos themselves
   };
   // `input` without special_tokens, which are the tokenizer's; what its variables hold counts as written, too. Throws
-  // as ChatTemplate::render() and Tokenizer::encode() do, and Error(Unsupported) for a byte that the vocabulary has no
-  // token for.
-  Prompt encode(ChatInput input) const;
+  // as ChatTemplate::render() and Tokenizer::encode() do, Error(Unsupported) for a byte that the vocabulary has no
+  // token for, and Error(DoesNotFit), before much is done, for a text that must have more than most_tokens.
+  Prompt encode(ChatInput input, int64_t most_tokens = INT64_MAX) const;
 
  private:
   class SpecialTexts;

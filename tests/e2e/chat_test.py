@@ -243,6 +243,15 @@ class ChatTest(ProgramTest):
         self.assertIn("cannot be opened", count(all_of_them, "--chat-template", "sql"))
         self.assertIn("no default: 'rag', 'tool_use'; name one of them", count({"rag": "123", "tool_use": "12"}))
 
+    def test_far_too_long(self):
+        text = self.folder / "long.txt"
+        text.write_text("a <|en " * 1000000)
+        for command in (["generate", "--chat", "-f", text], ["chat"]):
+            with open(text) as lines:
+                done = subprocess.run([BINARY, *map(str, [*command, *self.flags, "--quiet"])], stdin=lines, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertRegex(done.stderr, r"^lockstep: the conversation has 70000\d\d bytes, which are at least \d+ tokens, but at most 256 fit\n$")
+
     def test_a_context_that_runs_full(self):
         chat = Terminal("chat", *self.flags, "--logit-bias", "97:1e9", "--ctx", 40, XDG_STATE_HOME=str(self.folder / "state"))
         chat.wait_for_prompt()
