@@ -84,7 +84,7 @@ ChatTemplate choose(const Model& model, const ChatFlags& flags) {
 void add_chat_flags(CLI::App& app, ChatFlags& flags) {
   app.add_option("--chat-template", flags.chat_template,
                  "a Jinja file in the place of the model's chat template, or the name of another one of the model's")
-      ->type_name("FILE|NAME");
+      ->type_name("FILE");
   const auto read = [&flags](const std::string& text) {
     flags.variables = Json::parse(text, nullptr, false);
     if (flags.variables.is_discarded()) {
