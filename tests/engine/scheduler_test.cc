@@ -227,7 +227,7 @@ TEST(Scheduler, EvictionForgetsWhatWasReused) {
   scheduler.step_done();
   scheduler.remove(before);
   Sequence& first = scheduler.add(std::vector<int32_t>(8, 6), 48, INT64_MAX);
-  Sequence& second = scheduler.add(std::vector<int32_t>(20, 5), 21, INT64_MAX);
+  Sequence& second = scheduler.add(std::vector<int32_t>(20, 5), 48, INT64_MAX);
   const auto step = [&] {
     scheduler.next_step();
     scheduler.step_done();
@@ -236,8 +236,10 @@ TEST(Scheduler, EvictionForgetsWhatWasReused) {
   EXPECT_EQ(second.reused, 16);
   while (scheduler.evictions() == 0) {
     scheduler.append(first, 6);
+    scheduler.append(second, 5);
     step();
   }
+  EXPECT_EQ(second.state, SequenceState::Waiting);
   EXPECT_EQ(second.reused, 0);
 }
 
