@@ -167,8 +167,8 @@ def compare_model(report, binary, path, folder):
     text = TEXT.read_text()
     ids = reference.tokenize(text)
     prompts = [reference.tokenize(prompt, add_special=True) for prompt in PROMPTS]
-    same = plain.tokenize(text) == reference.tokenize(text, add_special=True)
-    same &= [plain.tokenize(prompt) for prompt in PROMPTS] == prompts
+    same = plain.tokenize(text) == ids
+    same &= [plain.tokenize(prompt) for prompt in PROMPTS] == [reference.tokenize(prompt) for prompt in PROMPTS]
     report.line(same, f"{name}: the tokenizers give the same ids of {len(PROMPTS)} prompts and {len(ids)} tokens of {TEXT.name}")
 
     places = dict.fromkeys(modes, 0)
