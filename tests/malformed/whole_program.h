@@ -17,7 +17,8 @@
 
 namespace lockstep {
 
-// Bytes. The address sanitizer adds its own: redzones around allocations, their shadow, and code that is twice as large.
+// Bytes. The address sanitizer adds its own: redzones around allocations, their shadow, and code that is twice as
+// large.
 #ifdef __SANITIZE_ADDRESS__
 constexpr int64_t kMostGrowth = int64_t{72} << 20;
 #else
